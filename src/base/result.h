@@ -128,17 +128,21 @@ template <class... Args>
   declaration = std::move(name).value()
 
 // SLUICE_TRY_STATUS(expr): return expr's error from this function, if it has one.
-#define SLUICE_TRY_STATUS(expression)                                   \
-  do {                                                                  \
-    auto sluice_status = (expression);                                  \
-    if (!sluice_status.ok()) return sluice_status.error();              \
+#define SLUICE_TRY_STATUS(expression)                      \
+  do {                                                     \
+    auto sluice_status = (expression);                     \
+    if (!sluice_status.ok()) return sluice_status.error(); \
   } while (false)
 
 // A broken invariant: throws Exception(kInternal) with the place and the message (fmt format).
-#define SLUICE_CHECK(condition, ...)                                                              \
-  do {                                                                                            \
-    if (!(condition)) {                                                                           \
-      ::sluice::throw_error(::sluice::ErrorCode::kInternal, "{}:{}: check failed: {}: {}",        \
-                            __FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));          \
-    }                                                                                             \
+#define SLUICE_CHECK(condition, ...)                        \
+  do {                                                      \
+    if (!(condition)) {                                     \
+      ::sluice::throw_error(::sluice::ErrorCode::kInternal, \
+                            "{}:{}: check failed: {}: {}",  \
+                            __FILE__,                       \
+                            __LINE__,                       \
+                            #condition,                     \
+                            ::fmt::format(__VA_ARGS__));    \
+    }                                                       \
   } while (false)

@@ -46,13 +46,13 @@ struct PassOutput {
 
 // Plain facts about a loaded model.
 struct ModelTraits {
-  std::string family;           // config's model_type
-  int vocab_size = 0;           // width of the logits
+  std::string family;  // config's model_type
+  int vocab_size = 0;  // width of the logits
   int hidden_size = 0;
   int num_layers = 0;
-  int max_positions = 0;        // the context length that the config states
+  int max_positions = 0;  // the context length that the config states
   mx::Dtype activation_dtype = mx::float32;
-  size_t weight_bytes = 0;      // resident bytes of all weights in the form the backend uses
+  size_t weight_bytes = 0;  // resident bytes of all weights in the form the backend uses
   size_t cache_bytes_per_token = 0;
 };
 

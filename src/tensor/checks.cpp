@@ -12,20 +12,34 @@ std::string shape_string(const mx::Shape& shape) {
 
 std::string dtype_name(mx::Dtype dtype) {
   switch (dtype.val()) {
-    case mx::Dtype::Val::bool_: return "bool";
-    case mx::Dtype::Val::uint8: return "uint8";
-    case mx::Dtype::Val::uint16: return "uint16";
-    case mx::Dtype::Val::uint32: return "uint32";
-    case mx::Dtype::Val::uint64: return "uint64";
-    case mx::Dtype::Val::int8: return "int8";
-    case mx::Dtype::Val::int16: return "int16";
-    case mx::Dtype::Val::int32: return "int32";
-    case mx::Dtype::Val::int64: return "int64";
-    case mx::Dtype::Val::float16: return "float16";
-    case mx::Dtype::Val::float32: return "float32";
-    case mx::Dtype::Val::float64: return "float64";
-    case mx::Dtype::Val::bfloat16: return "bfloat16";
-    case mx::Dtype::Val::complex64: return "complex64";
+    case mx::Dtype::Val::bool_:
+      return "bool";
+    case mx::Dtype::Val::uint8:
+      return "uint8";
+    case mx::Dtype::Val::uint16:
+      return "uint16";
+    case mx::Dtype::Val::uint32:
+      return "uint32";
+    case mx::Dtype::Val::uint64:
+      return "uint64";
+    case mx::Dtype::Val::int8:
+      return "int8";
+    case mx::Dtype::Val::int16:
+      return "int16";
+    case mx::Dtype::Val::int32:
+      return "int32";
+    case mx::Dtype::Val::int64:
+      return "int64";
+    case mx::Dtype::Val::float16:
+      return "float16";
+    case mx::Dtype::Val::float32:
+      return "float32";
+    case mx::Dtype::Val::float64:
+      return "float64";
+    case mx::Dtype::Val::bfloat16:
+      return "bfloat16";
+    case mx::Dtype::Val::complex64:
+      return "complex64";
   }
   return "unknown";
 }
