@@ -38,11 +38,16 @@ struct Pass {
   std::vector<Row> rows;
 };
 
-// Lazy arrays; nothing is evaluated yet.
+// Lazy arrays, unless the reference had to evaluate row by row.
 struct PassOutput {
   std::optional<mx::array> logits;  // [L, V]: for each row in order, its wanted tokens' logits
   std::optional<mx::array> hidden;  // [Nh, H]: for each row in order that asked, all its tokens
+  std::vector<mx::array> effects;   // their evaluation writes the pass into the caches
 };
+
+// Evaluates everything in output and waits. Must follow every forward before the sequences' next
+// pass, whether logits were wanted or not.
+void evaluate(const PassOutput& output);
 
 // Plain facts about a loaded model.
 struct ModelTraits {
@@ -54,6 +59,7 @@ struct ModelTraits {
   mx::Dtype activation_dtype = mx::float32;
   size_t weight_bytes = 0;  // resident bytes of all weights in the form the backend uses
   size_t cache_bytes_per_token = 0;
+  int cache_tokens = 0;  // positions that the cache holds, over all sequences
 };
 
 // Lives on the engine thread; every member must be called there.

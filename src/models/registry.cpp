@@ -1,0 +1,53 @@
+#include "models/registry.h"
+
+#include <algorithm>
+
+#include "models/llama/llama.h"
+
+namespace sluice::models {
+namespace {
+
+using LoadFunction = Result<std::unique_ptr<Model>> (*)(loader::Checkpoint&,
+                                                        const kernels::Context&,
+                                                        const ModelOptions&);
+
+struct Family {
+  const char* model_type;
+  LoadFunction load;
+};
+
+// One line for each model_type, sorted. A static table, not self-registering objects: a static
+// library may drop those.
+constexpr Family kFamilies[] = {
+    {"llama", LlamaModel::load},
+    {"mistral", LlamaModel::load},
+    {"qwen2", LlamaModel::load},
+    {"qwen3", LlamaModel::load},
+};
+
+}  // namespace
+
+std::vector<std::string> supported_model_types() {
+  std::vector<std::string> types;
+  for (const auto& family : kFamilies) types.push_back(family.model_type);
+  return types;
+}
+
+Result<std::unique_ptr<Model>> load_model(loader::Checkpoint& checkpoint,
+                                          const kernels::Context& context,
+                                          const ModelOptions& options) {
+  const auto& config = checkpoint.config;
+  if (!config.contains("model_type") || !config.at("model_type").is_string()) {
+    return make_error(ErrorCode::kCorruptFile, "config.json lacks the string \"model_type\"");
+  }
+  const auto type = config.at("model_type").get<std::string>();
+  for (const auto& family : kFamilies) {
+    if (type == family.model_type) return family.load(checkpoint, context, options);
+  }
+  return make_error(ErrorCode::kUnsupported,
+                    "model type \"{}\" is not supported; supported are {}",
+                    type,
+                    fmt::join(supported_model_types(), ", "));
+}
+
+}  // namespace sluice::models
