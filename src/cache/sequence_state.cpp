@@ -46,10 +46,8 @@ Status SequenceState::commit(int keep) {
                       length_);
   }
   if (keep < 0 || keep > pending_) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "commit of {} positions; the pass had {}",
-                      keep,
-                      pending_);
+    return make_error(
+        ErrorCode::kInvalidArgument, "commit of {} positions; the pass had {}", keep, pending_);
   }
   length_ += keep;
   pending_ = 0;

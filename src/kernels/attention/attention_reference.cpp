@@ -21,14 +21,14 @@ void write_row(const mx::array& k,
     const int first = position - row.span.first_position;
     auto key_part = mx::slice(keys, {0, 0, first}, {heads, key_dim, first + count});
     auto value_part = mx::slice(values, {0, first, 0}, {heads, first + count, value_dim});
-    storage.keys = mx::slice_update(std::move(storage.keys),
+    storage.keys = mx::slice_update(storage.keys,
                                     mx::expand_dims(key_part, 0),
-                                    {page, 0, 0, begin},
-                                    {page + 1, heads, key_dim, begin + count});
-    storage.values = mx::slice_update(std::move(storage.values),
+                                    mx::Shape{page, 0, 0, begin},
+                                    mx::Shape{page + 1, heads, key_dim, begin + count});
+    storage.values = mx::slice_update(storage.values,
                                       mx::expand_dims(value_part, 0),
-                                      {page, 0, begin, 0},
-                                      {page + 1, heads, begin + count, value_dim});
+                                      mx::Shape{page, 0, begin, 0},
+                                      mx::Shape{page + 1, heads, begin + count, value_dim});
     position += count;
   }
 }

@@ -13,7 +13,7 @@ mx::array rotate_row(const mx::array& x, const RowSpan& row, const RopeSpec& spe
     // rope_utils.YarnRoPE: x.at[..., :dims].multiply(mscale).
     auto factor = mx::array(spec.input_scale, y.dtype());
     auto head = mx::multiply(mx::slice(y, {0, 0, 0, 0}, {1, heads, row.count, spec.dims}), factor);
-    y = mx::slice_update(y, head, {0, 0, 0, 0}, {1, heads, row.count, spec.dims});
+    y = mx::slice_update(y, head, mx::Shape{0, 0, 0, 0}, mx::Shape{1, heads, row.count, spec.dims});
   }
   std::optional<float> base;
   if (!spec.freqs) base = spec.base;
