@@ -1,0 +1,30 @@
+// How an op finds its kernels for an instruction set variant: every <op>_<isa>.cpp defines one
+// `extern const Table name_<isa>`; SLUICE_ISA_TABLES(Table, name) declares them and the function
+// `const Table& name(Isa)` that picks one. Only variants that Context::create let through arrive.
+#pragma once
+
+#include "kernels/context.h"
+
+#if defined(__x86_64__)
+#define SLUICE_ISA_TABLES(Table, name) \
+  extern const Table name##_generic;   \
+  extern const Table name##_avx2;      \
+  extern const Table name##_avx512;    \
+  inline const Table& name(Isa isa) {  \
+    switch (isa) {                     \
+      case Isa::kGeneric:              \
+        return name##_generic;         \
+      case Isa::kAvx2:                 \
+        return name##_avx2;            \
+      case Isa::kAvx512:               \
+        return name##_avx512;          \
+    }                                  \
+    return name##_generic;             \
+  }
+#else
+#define SLUICE_ISA_TABLES(Table, name) \
+  extern const Table name##_generic;   \
+  inline const Table& name(Isa) {      \
+    return name##_generic;             \
+  }
+#endif
