@@ -41,7 +41,7 @@ mx::array take_rows(const mx::array& x, const std::vector<int32_t>& indices) {
   return mx::take(x, mx::array(indices.data(), {static_cast<int>(indices.size())}, mx::int32), 0);
 }
 
-std::optional<mx::array> concatenate(const std::vector<mx::array>& parts) {
+std::optional<mx::array> join(const std::vector<mx::array>& parts) {
   if (parts.empty()) return std::nullopt;
   return parts.size() == 1 ? parts[0] : mx::concatenate(parts, 0);
 }
@@ -165,7 +165,7 @@ Result<PassOutput> PackedModel::forward(const Pass& pass) {
     if (output.logits) logits.push_back(*output.logits);
     if (output.hidden) hidden.push_back(*output.hidden);
   }
-  return PassOutput{concatenate(logits), concatenate(hidden), {}};
+  return PassOutput{join(logits), join(hidden), {}};
 }
 
 Status PackedModel::commit(std::span<const Row> rows, std::span<const int> keep) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/attention/attention.h"
 #include "models/model.h"
 
 namespace sluice::models {

@@ -85,7 +85,7 @@ Status LlamaModel::read_weights(loader::Checkpoint& checkpoint, std::optional<mx
   auto& weights = checkpoint.weights;
   nn::WeightReader reader(context_, weights, dtype);
   // Old exports carry the rotary table; it follows from the config.
-  weights.ignore([](const std::string& name) {
+  weights.ignore_if([](const std::string& name) {
     return name.find("rotary_emb.inv_freq") != std::string::npos;
   });
 
@@ -103,7 +103,7 @@ Status LlamaModel::read_weights(loader::Checkpoint& checkpoint, std::optional<mx
   if (!c.tied_head.value_or(!weights.contains("lm_head.weight"))) {
     head_ = reader.linear("lm_head", c.vocab_size, c.hidden_size, false);
   } else {
-    weights.ignore([](const std::string& name) { return name.starts_with("lm_head."); });
+    weights.ignore_if([](const std::string& name) { return name.starts_with("lm_head."); });
   }
   SLUICE_TRY_STATUS(reader.status());
   SLUICE_TRY_STATUS(weights.finish());
