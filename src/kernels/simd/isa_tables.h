@@ -1,6 +1,7 @@
 // How an op finds its kernels for an instruction set variant: every <op>_<isa>.cpp defines one
-// `extern const Table name_<isa>`; SLUICE_ISA_TABLES(Table, name) declares them and the function
-// `const Table& name(Isa)` that picks one. Only variants that Context::create let through arrive.
+// `extern const Table name_<isa>`; SLUICE_ISA_TABLES(Table, name), in the op's <op>_cpu.cpp,
+// declares them and the function `const Table& name(Isa)` that picks one. Only variants that
+// Context::create let through arrive. Not for the translation units of the variants themselves.
 #pragma once
 
 #include "kernels/context.h"
