@@ -51,7 +51,7 @@ class WeightMap {
   // done and total: bytes of tensors in the file(s).
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-  WeightMap() = default;
+  WeightMap();
   // Names must be unique (the format readers refuse duplicates). progress, if any, is called on the
   // taking thread after each tensor that is taken or ignored.
   WeightMap(std::vector<StoredTensor> tensors, QuantizationConfig quantization, Progress progress);
