@@ -38,14 +38,14 @@ help:
 	@echo 'make format                  clang-format the sources'
 	@echo 'make clean, make distclean   remove build/; and .deps/ too'
 
-# ---- set-up
+# ---- set-up; it touches the stamps itself: that of the tests' set-up is all three
 
 .deps/build.stamp: $(SETUP)
-	@$(PYTHON) tools/setup.py --stamp $@ >&2
+	@$(PYTHON) tools/setup.py >&2
 .deps/model.stamp: $(SETUP)
-	@$(PYTHON) tools/setup.py --model --stamp $@ >&2
+	@$(PYTHON) tools/setup.py --model >&2
 .deps/tests.stamp: $(SETUP) tests/requirements.txt
-	@$(PYTHON) tools/setup.py --tests --stamp $@ >&2
+	@$(PYTHON) tools/setup.py --tests >&2
 
 setup: .deps/tests.stamp
 

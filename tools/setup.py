@@ -279,7 +279,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Gets what a build of sluice needs.")
     parser.add_argument("--model", action="store_true", help="also the default model")
     parser.add_argument("--tests", action="store_true", help="also all that the tests need")
-    parser.add_argument("--stamp", type=Path, help="a file to touch when all is done (for make)")
     arguments = parser.parse_args()
     try:
         check_machine()
@@ -288,12 +287,16 @@ def main() -> int:
             install_packages(arguments.tests)
             check_rust(pins["RUST_MIN_VERSION"])
             fetch_mlx(pins)
+            done = ["build"]
             if arguments.model or arguments.tests:
                 fetch_model(pins)
+                done.append("model")
             if arguments.tests:
                 make_test_venv()
-        if arguments.stamp:
-            arguments.stamp.touch()
+                done.append("tests")
+            # For make: what is done, so that the next `make chat` need not ask.
+            for name in done:
+                (DEPS / f"{name}.stamp").touch()
     except SetupError as error:
         print(f"[setup] error: {error}", file=sys.stderr)
         return 1
