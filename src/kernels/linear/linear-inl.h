@@ -163,10 +163,8 @@ SLUICE_SIMD int tile_rows(int left) {
   return left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 #else
-inline constexpr int kMaxTileRows = 2;
-SLUICE_SIMD int tile_rows(int left) {
-  return left >= 2 ? 2 : 1;
-}
+inline constexpr int kMaxTileRows = 1;
+SLUICE_SIMD int tile_rows(int) { return 1; }
 #endif
 
 // kRows rows times a range of panels, kPanels at a time and the rest one by one.
