@@ -79,7 +79,7 @@ test: .deps/tests.stamp build/release/.configured
 # tools/sanitize.sh holds the sanitizers' options and the folders that each of them is worth for.
 asan tsan: .deps/tests.stamp
 	@$(MAKE) --no-print-directory build/$@/.configured
-	@$(call build_target,$@)
+	@$(call build_target,$@,$@_tests)
 	@bash tools/sanitize.sh $@
 
 bench: .deps/model.stamp build/release/.configured

@@ -24,6 +24,10 @@ install(FILES LICENSE NOTICE DESTINATION ${licenses})
 install(DIRECTORY licences/ DESTINATION ${licenses} PATTERN README.md EXCLUDE)
 install(DIRECTORY ${SLUICE_MLX_ROOT}/../mlx_cpu.dist-info/licenses/ DESTINATION ${licenses}/mlx)
 install(DIRECTORY ${SLUICE_MLX_ROOT}/../mlx_cpu.dist-info/sboms DESTINATION ${licenses}/mlx)
+get_property(rust_licenses GLOBAL PROPERTY SLUICE_RUST_LICENSES)
+if(rust_licenses)
+  install(FILES ${rust_licenses} DESTINATION ${licenses})
+endif()
 foreach(package libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev)
   # Each Debian package has this file; on another system the packager's own copies take its place.
   install(FILES /usr/share/doc/${package}/copyright DESTINATION ${licenses}

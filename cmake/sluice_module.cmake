@@ -14,6 +14,7 @@ function(sluice_module folder)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
   if(SLUICE_BUILD_TESTS AND tests)
     add_executable(${target}_tests ${tests})
+    set_property(GLOBAL APPEND PROPERTY SLUICE_UNIT_TESTS ${target}_tests)
     target_link_libraries(${target}_tests PRIVATE ${target} ${M_TEST_DEPS} GTest::gmock
       GTest::gtest_main)
     target_compile_definitions(${target}_tests PRIVATE
