@@ -82,9 +82,11 @@ asan tsan: .deps/tests.stamp
 	@$(call build_target,$@,$@_tests)
 	@bash tools/sanitize.sh $@
 
-bench: .deps/model.stamp build/release/.configured
+# The micro benchmarks, then sluice beside llama.cpp (built once) on the default model.
+bench: .deps/tests.stamp build/release/.configured
 	@$(call build_target,release)
-	@bash bench/run.sh
+	@for program in build/release/bench/micro/*_bench; do "$$program"; done
+	@.deps/venv/bin/python3 bench/peers.py
 
 install: .deps/build.stamp build/release/.configured
 	@$(call build_target,release)

@@ -15,3 +15,8 @@ set(SLUICE_MODEL_SHA256 b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea37372
 
 # Oldest Rust that the bridge was really built with.
 set(SLUICE_RUST_MIN_VERSION 1.95)
+
+# llama.cpp as the sdist of PyPI's llama-cpp-python vendors it: real vocabularies with golden ids and
+# real chat templates for the tests (models/), and the peer of the benchmarks. MIT; never linked.
+set(SLUICE_LLAMA_SDIST_VERSION 0.3.36)
+set(SLUICE_LLAMA_SDIST_SHA256 832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e)

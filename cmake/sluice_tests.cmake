@@ -17,13 +17,14 @@ endif()
 
 set(SLUICE_TEST_PYTHON ${CMAKE_SOURCE_DIR}/.deps/venv/bin/python3 CACHE FILEPATH
   "Python with the packages of tests/requirements.txt")
-set(SLUICE_TEST_MODEL ${CMAKE_SOURCE_DIR}/.deps/models/${SLUICE_MODEL_FILE} CACHE FILEPATH
+set(SLUICE_DEFAULT_MODEL ${CMAKE_SOURCE_DIR}/.deps/models/${SLUICE_MODEL_FILE} CACHE FILEPATH
   "The default model, for tests that need real weights")
 
 # sluice_test(<name> LABEL <label> COMMAND <command...> [TIMEOUT <seconds>])
 #
 # A ctest test whose command finds the places it needs in its environment: SLUICE_SOURCE_DIR,
-# SLUICE_BINARY_DIR, SLUICE_BIN (the sluice binary), SLUICE_TEST_MODEL and SLUICE_TEST_PYTHON.
+# SLUICE_BINARY_DIR, SLUICE_BIN (the sluice binary), SLUICE_DEFAULT_MODEL (a GGUF file),
+# SLUICE_LLAMA_CPP (llama.cpp's source: vocabularies, templates) and SLUICE_TEST_PYTHON.
 # Compilation by MLX is off on both sides of every comparison (MLX_DISABLE_COMPILE): on CPU it
 # would run g++ during the test, and its bits depend on that g++.
 function(sluice_test name)
@@ -36,7 +37,7 @@ function(sluice_test name)
   endif()
   add_test(NAME ${name} COMMAND ${T_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} ENVIRONMENT
-    "SLUICE_SOURCE_DIR=${CMAKE_SOURCE_DIR};SLUICE_BINARY_DIR=${CMAKE_BINARY_DIR};SLUICE_BIN=${CMAKE_BINARY_DIR}/bin/sluice;SLUICE_TEST_MODEL=${SLUICE_TEST_MODEL};SLUICE_TEST_PYTHON=${SLUICE_TEST_PYTHON};MLX_DISABLE_COMPILE=1;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}")
+    "SLUICE_SOURCE_DIR=${CMAKE_SOURCE_DIR};SLUICE_BINARY_DIR=${CMAKE_BINARY_DIR};SLUICE_BIN=${CMAKE_BINARY_DIR}/bin/sluice;SLUICE_DEFAULT_MODEL=${SLUICE_DEFAULT_MODEL};SLUICE_LLAMA_CPP=${CMAKE_SOURCE_DIR}/.deps/llama.cpp;SLUICE_TEST_PYTHON=${SLUICE_TEST_PYTHON};MLX_DISABLE_COMPILE=1;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}")
 endfunction()
 
 # sluice_pytest(<name> LABEL <label> FILE <test_x.py> [TIMEOUT <seconds>])

@@ -26,7 +26,7 @@ NOISE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL,
 )
-NOT_A_FUNCTION = re.compile(r"^(namespace|class|struct|enum|union|extern)\b|=\s*$|^\s*$")
+NOT_A_FUNCTION = re.compile(r"^(namespace|class|struct|enum|union|extern)\b|\bnamespace[\s\w:]*$|=\s*$|^\s*$")
 
 
 def without_noise(text: str) -> str:

@@ -3,7 +3,8 @@
 
   tools/setup.py            what `make build` needs
   tools/setup.py --model    the same and the default model (.deps/models)
-  tools/setup.py --tests    all that and the Python packages of the tests (.deps/venv)
+  tools/setup.py --tests    all that, the tests' Python packages (.deps/venv) and llama.cpp's source
+                            (.deps/llama.cpp: vocabularies, templates, the benchmarks' peer)
 
 Everything except Debian packages lands in .deps/ inside the repository. Versions and hashes are in
 cmake/sluice_pins.cmake, tests/requirements.txt and tools/apt-packages.txt. Each step says in one
@@ -24,6 +25,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -162,19 +164,30 @@ def check_rust(minimum: str) -> None:
 # ---- wheels ------------------------------------------------------------------------------------
 
 
-def pip_download(requirement: str, sha256: str, folder: Path, mend: str) -> Path:
-    """Downloads one wheel by exact version and hash, from whatever index pip is configured for."""
+def pip_download(
+    requirement: str, sha256: str, folder: Path, mend: str, wheel: bool = True
+) -> Path:
+    """Downloads one wheel or sdist by exact version, from whatever index pip is configured for, into
+    the empty folder, and holds it against its hash before anyone opens it.
+
+    Not by pip's --require-hashes: for an sdist that would ask hashes of its build tools too.
+    """
     if not importlib.util.find_spec("pip"):
         raise SetupError(f"{sys.executable} has no pip\n  Debian: apt-get install python3-pip")
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"{requirement} --hash=sha256:{sha256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    command += ["--only-binary=:all:", "--dest", str(folder), "--requirement", str(wanted)]
+    kind = ["--only-binary=:all:"] if wheel else [f"--no-binary={requirement.split('==')[0]}"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *kind]
+    command += ["--dest", str(folder), requirement]
     run(command, mend, env=os.environ | {"PIP_REQUIRE_VIRTUALENV": "0"})
-    wheels = list(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise SetupError(f"pip left {len(wheels)} wheels for {requirement}, not one\n  {mend}")
-    return wheels[0]
+    files = [path for path in folder.iterdir() if path.is_file()]
+    if len(files) != 1:
+        raise SetupError(f"pip left {len(files)} files for {requirement}, not one\n  {mend}")
+    found = sha256_of(files[0])
+    if found != sha256:
+        raise SetupError(
+            f"{files[0].name} has sha256 {found}, cmake/sluice_pins.cmake says {sha256}\n"
+            "  the index served another file: do not use it; look where it came from"
+        )
+    return files[0]
 
 
 def replace_tree(new: Path, place: Path) -> None:
@@ -237,6 +250,28 @@ def fetch_model(pins: dict[str, str]) -> None:
         stamp.write_text(found)
 
 
+def fetch_llama_sources(pins: dict[str, str]) -> None:
+    """.deps/llama.cpp: vocabularies and templates for tests, source of the benchmarks' peer."""
+    version, sha256 = pins["LLAMA_SDIST_VERSION"], pins["LLAMA_SDIST_SHA256"]
+    stamp = DEPS / "llama.cpp" / ".sdist-sha256"
+    if stamp.is_file() and stamp.read_text() == sha256:
+        say("llama.cpp's source: is there")
+        return
+    say(f"llama.cpp's source: downloading the sdist of llama-cpp-python {version} (73 MB, MIT)")
+    mend = "is the package index reachable?"
+    with tempfile.TemporaryDirectory(dir=DEPS) as scratch:
+        folder = Path(scratch)
+        sdist = pip_download(f"llama-cpp-python=={version}", sha256, folder, mend, wheel=False)
+        inside = f"llama_cpp_python-{version}/vendor/llama.cpp"
+        with tarfile.open(sdist) as archive:
+            members = [m for m in archive if m.name.startswith(f"{inside}/")]
+            # The hash is pinned, so what is in it is known; the filter is for Pythons that have it.
+            safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(folder / "x", members, **safe)
+        (folder / "x" / inside / ".sdist-sha256").write_text(sha256)
+        replace_tree(folder / "x" / inside, DEPS / "llama.cpp")
+
+
 # ---- Python for the tests ------------------------------------------------------------------------
 
 
@@ -292,6 +327,7 @@ def main() -> int:
                 fetch_model(pins)
                 done.append("model")
             if arguments.tests:
+                fetch_llama_sources(pins)
                 make_test_venv()
                 done.append("tests")
             # For make: what is done, so that the next `make chat` need not ask.
