@@ -82,6 +82,28 @@ SLUICE_SIMD F32x16 load_scale(const uint8_t* p, ScaleFormat format, int index) {
   return simd::load(reinterpret_cast<const float*>(p) + index * 16);
 }
 
+// acc[r][p] = fma(value k of panel p, activation k of row r, acc[r][p]). The loops are nested so
+// that the fewest values are alive at once: the compiler keeps this order, and spills if it must.
+template <class Weights, int kRows, int kPanels>
+SLUICE_SIMD void multiply_column(const uint8_t* const (&panel)[kPanels],
+                                 const float* x,
+                                 int k,
+                                 F32x16 (&acc)[kRows][kPanels]) {
+  if constexpr (kRows == 1) {
+    const F32x16 activation = simd::set1(x[k]);
+    for (int p = 0; p < kPanels; ++p) {
+      acc[0][p] = simd::fma(Weights::value(panel[p], k), activation, acc[0][p]);
+    }
+  } else {
+    F32x16 value[kPanels];
+    for (int p = 0; p < kPanels; ++p) value[p] = Weights::value(panel[p], k);
+    for (int r = 0; r < kRows; ++r) {
+      const F32x16 activation = simd::set1(x[r * kBlock + k]);
+      for (int p = 0; p < kPanels; ++p) acc[r][p] = simd::fma(value[p], activation, acc[r][p]);
+    }
+  }
+}
+
 template <class Weights, int kRows, int kPanels>
 void multiply_tile(const PackedView& weight, const float* x, int panel_index, float* y) {
   const uint8_t* panel[kPanels];
@@ -104,16 +126,7 @@ void multiply_tile(const PackedView& weight, const float* x, int panel_index, fl
     const int end = first + group_blocks < blocks ? first + group_blocks : blocks;
     for (int block = first; block < end; ++block) {
       SLUICE_LINEAR_UNROLL
-      for (int k = 0; k < kBlock; ++k) {
-        F32x16 value[kPanels];
-        for (int p = 0; p < kPanels; ++p) value[p] = Weights::value(panel[p], k);
-        for (int r = 0; r < kRows; ++r) {
-          const F32x16 activation = simd::set1(x[r * kBlock + k]);
-          for (int p = 0; p < kPanels; ++p) {
-            acc[r][p] = simd::fma(value[p], activation, acc[r][p]);
-          }
-        }
-      }
+      for (int k = 0; k < kBlock; ++k) multiply_column<Weights>(panel, x, k, acc);
       x += kRows * kBlock;
       for (int p = 0; p < kPanels; ++p) panel[p] += Weights::kBlockBytes;
     }
@@ -164,7 +177,9 @@ SLUICE_SIMD int tile_rows(int left) {
 }
 #else
 inline constexpr int kMaxTileRows = 1;
-SLUICE_SIMD int tile_rows(int) { return 1; }
+SLUICE_SIMD int tile_rows(int) {
+  return 1;
+}
 #endif
 
 // kRows rows times a range of panels, kPanels at a time and the rest one by one.
