@@ -65,8 +65,8 @@ build: build/release/.configured
 
 chat: $(CHAT_SETUP) build/release/.configured
 	@$(call build_target,release,sluice)
-	@if [ -n "$$PROMPT" ]; then exec $(BIN) run --model "$$MODEL" --chat -p "$$PROMPT"; \
-	 else exec $(BIN) chat --model "$$MODEL"; fi
+	@if [ -n "$$PROMPT" ]; then exec $(BIN) run --model="$$MODEL" --chat --prompt="$$PROMPT"; \
+	 else exec $(BIN) chat --model="$$MODEL"; fi
 
 # ---- check and measure
 

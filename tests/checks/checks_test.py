@@ -1,6 +1,7 @@
 """Each check of tools/ can fail: a small tree that breaks each rule, and one that breaks none."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -231,3 +232,22 @@ def test_setup_replaces_a_link_without_following_it(tmp_path):
     setup.replace_tree(tmp_path / "new", tmp_path / "place")
     assert (tmp_path / "place" / "file").read_text() == "new"
     assert (tmp_path / "theirs" / "file").read_text() == "kept"
+
+
+# ---- Makefile
+
+
+@pytest.mark.parametrize("text", ["-5 $5 $(shell echo no) `id` \"q\" 'q' $HOME #x \\", "two\nlines"])
+@pytest.mark.parametrize("where", ["argument", "environment"])
+def test_makefile_hands_the_prompt_over_as_it_is(tmp_path, text, where):
+    makefile = write(tmp_path, {"t.mk": "include Makefile\nshow:\n\t@printf '<%s>' \"$$PROMPT\"\n"})
+    command = ["make", "-s", "-f", makefile / "t.mk", "show"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    if where == "argument":
+        command.append(f"PROMPT={text}")
+    else:
+        environment["PROMPT"] = text
+    result = subprocess.run(
+        command, cwd=TOOLS.parent, env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == f"<{text}>"
