@@ -92,6 +92,7 @@ BENCHMARK(prefill)
     ->Args({512, 8, 2, 256, 0})
     ->Args({512, 9, 3, 64, 1})
     ->Unit(benchmark::kMicrosecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK(decode)
     ->ArgNames(kNames)
@@ -104,6 +105,7 @@ BENCHMARK(decode)
     ->Args({512, 9, 3, 64, 1})
     ->Args({4096, 9, 3, 64, 1})
     ->Unit(benchmark::kMicrosecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 
 }  // namespace

@@ -84,7 +84,10 @@ void rope_bench(benchmark::State& state) {
 }
 
 void shapes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"tokens", "width", "reference"})->Unit(benchmark::kMicrosecond)->UseRealTime();
+  bench->ArgNames({"tokens", "width", "reference"})
+      ->Unit(benchmark::kMicrosecond)
+      ->MeasureProcessCPUTime()
+      ->UseRealTime();
   for (int reference : {0, 1}) {
     for (int tokens : {1, 512}) bench->Args({tokens, 576, reference});
     bench->Args({512, 1536, reference});

@@ -19,16 +19,28 @@ namespace sluice::kernels::testing {
 
 inline constexpr double kUnit = 0x1p-24;  // unit roundoff of float32
 
+inline std::unique_ptr<Context> make_context(const ContextOptions& options) {
+  return std::move(Context::create(options)).value();
+}
+
 inline std::unique_ptr<Context> make_context(int threads = 2, std::optional<Isa> isa = {}) {
-  return std::move(Context::create({.isa = isa, .threads = threads})).value();
+  ContextOptions options;
+  options.threads = threads;
+  options.isa = isa;
+  return make_context(options);
 }
 
 inline std::unique_ptr<Context> make_check_context() {
-  return std::move(Context::create({.threads = 2, .check = true})).value();
+  ContextOptions options;
+  options.threads = 2;
+  options.check = true;
+  return make_context(options);
 }
 
 inline std::unique_ptr<Context> make_reference_context() {
-  return std::move(Context::create({.backend = Backend::kReference})).value();
+  ContextOptions options;
+  options.backend = Backend::kReference;
+  return make_context(options);
 }
 
 inline std::vector<float> normal_values(size_t count, uint32_t seed, float scale = 1.0f) {

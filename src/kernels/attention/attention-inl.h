@@ -62,19 +62,18 @@ SLUICE_SIMD int64_t head_index(const AttentionView& view, const AttentionBlock& 
   return int64_t{block.pages[page]} * view.kv_heads + block.kv_head;
 }
 
-// Queries times scale, by register tiles: [tile][key_dim][rows of the tile].
-void pack_queries(const AttentionView& view, const AttentionBlock& block, float* packed) {
+// Queries times scale, [rows][key_dim].
+void scale_queries(const AttentionView& view, const AttentionBlock& block, float* scaled) {
   const int rows = block.rows();
-  for (int first = 0; first < rows; first += kTileRows) {
-    const int count = rows - first < kTileRows ? rows - first : kTileRows;
-    for (int r = 0; r < count; ++r) {
-      const int query = (first + r) / block.heads, head = (first + r) % block.heads;
-      const float* q = block.q + query * view.q_strides[0] + head * view.q_strides[1];
-      for (int d = 0; d < view.key_dim; ++d) {
-        packed[d * count + r] = q[d * view.q_strides[2]] * view.scale;
-      }
+  for (int r = 0; r < rows; ++r) {
+    const int query = r / block.heads, head = r % block.heads;
+    const float* q = block.q + query * view.q_strides[0] + head * view.q_strides[1];
+    if (view.q_strides[2] == 1) {
+      for (int d = 0; d < view.key_dim; ++d) scaled[d] = q[d] * view.scale;
+    } else {
+      for (int d = 0; d < view.key_dim; ++d) scaled[d] = q[d * view.q_strides[2]] * view.scale;
     }
-    packed += count * view.key_dim;
+    scaled += view.key_dim;
   }
 }
 
@@ -94,11 +93,10 @@ void score_columns(const float* q, const float* keys, int key_dim, float* scores
     for (int v = 0; v < kVectors; ++v) key[v] = simd::load(keys + v * kLanes);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      const F32x16 query = simd::set1(q[r]);
+      const F32x16 query = simd::set1(q[r * key_dim + d]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) acc[r][v] = simd::fma(key[v], query, acc[r][v]);
     }
-    q += kRows;
     keys += kPagePositions;
   }
 #pragma GCC unroll 6
@@ -127,7 +125,7 @@ void score_page(const float* q, const float* keys, int key_dim, int columns, flo
 // rounded up to whole columns (what lies behind is masked by exponentiate()).
 void score_tile(const AttentionView& view,
                 const AttentionBlock& block,
-                const float* packed,
+                const float* scaled,
                 int tile,
                 float* scores) {
   const int rows = block.rows();
@@ -138,7 +136,7 @@ void score_tile(const AttentionView& view,
     const int left = limit - page * kPagePositions;
     const int columns = left < kPagePositions ? (left + kLanes - 1) / kLanes : 4;
     for (int first = 0; first < rows; first += kTileRows) {
-      const float* q = packed + first * view.key_dim;
+      const float* q = scaled + first * view.key_dim;
       float* target = scores + first * kTilePositions + page * kPagePositions;
       with_rows(rows - first < kTileRows ? rows - first : kTileRows,
                 [&]<int kRows>() { score_page<kRows>(q, keys, view.key_dim, columns, target); });
@@ -282,14 +280,14 @@ void weigh_tile(const ValueTile& tile, const float* weights, int rows, float* ac
 
 void compute_tile(const AttentionView& view,
                   const AttentionBlock& block,
-                  const float* packed,
+                  const float* scaled,
                   int tile,
                   float* partial) {
   alignas(64) float scores[kMaxBlockRows * kTilePositions];
   const int rows = block.rows(), value_dim = view.value_dim;
   float* max = partial + rows * padded_dim(value_dim);
   float* sum = max + rows;
-  score_tile(view, block, packed, tile, scores);
+  score_tile(view, block, scaled, tile, scores);
 
   ValueTile values;
   values.value_dim = value_dim;
@@ -346,23 +344,23 @@ void write_out(const AttentionView& view, const AttentionBlock& block, const flo
 inline constexpr int kMaxPartialFloats = kMaxBlockFloats + 2 * kMaxBlockRows;
 
 void attend(const AttentionView& view, const AttentionBlock& block) {
-  alignas(64) float packed[kMaxBlockFloats];
+  alignas(64) float scaled[kMaxBlockFloats];
   alignas(64) float total[kMaxPartialFloats];
   alignas(64) float partial[kMaxPartialFloats];
-  pack_queries(view, block, packed);
+  scale_queries(view, block, scaled);
   const int tiles = block.tiles();
-  compute_tile(view, block, packed, 0, total);
+  compute_tile(view, block, scaled, 0, total);
   for (int tile = 1; tile < tiles; ++tile) {
-    compute_tile(view, block, packed, tile, partial);
+    compute_tile(view, block, scaled, tile, partial);
     merge(view, block, tile, partial, total);
   }
   write_out(view, block, total);
 }
 
 void attend_tile(const AttentionView& view, const AttentionBlock& block, int tile, float* partial) {
-  alignas(64) float packed[kMaxBlockFloats];
-  pack_queries(view, block, packed);
-  compute_tile(view, block, packed, tile, partial);
+  alignas(64) float scaled[kMaxBlockFloats];
+  scale_queries(view, block, scaled);
+  compute_tile(view, block, scaled, tile, partial);
 }
 
 void merge_tiles(const AttentionView& view, const AttentionBlock& block, float* partials) {

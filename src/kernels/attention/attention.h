@@ -3,11 +3,14 @@
 // Storage: pages of 64 positions, one pool per layer, page ids shared by all layers of a sequence.
 // Keys lie transposed, [pages, Hkv, Dk, 64], so that the score of 16 positions is 16 lanes; values
 // [pages, Hkv, 64, Dv]. The op writes the pass's own k and v into the pages first and then reads
-// only storage (design rule 4). Scores, softmax and output are float32 in the own kernel: online
-// softmax over the absolute 64-position tiles in ascending order (Milakov and Gimelshein, 2018), so
-// a row's bits do not depend on how its tokens were cut into passes. Reference: gather the row's
-// pages, then mx::fast::scaled_dot_product_attention as mlx-lm calls it (mask "causal" for more
-// than one token, none for one).
+// only storage (design rule 4). Scores, softmax and output are float32 in the own kernel: tiles of
+// 256 absolute positions, each with a softmax of its own, merged in ascending order (Milakov and
+// Gimelshein, 2018; attention_kernels.h), so a row's bits do not depend on how its tokens were cut
+// into passes. Reference: gather the row's pages, then mx::fast::scaled_dot_product_attention as
+// mlx-lm calls it (mask "causal" for more than one token, none for one).
+//
+// The own kernel writes the pages when its result is evaluated, so every pass must be evaluated, in
+// order, before the next one is made or its pages are given away.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,10 @@ class AttentionShapes : public ::testing::TestWithParam<HeadShape> {
     ASSERT_EQ(own.size(), part.count * width);
     ASSERT_EQ(reference.size(), own.size());
     for (int t = 0; t < part.count; ++t) {
+      // The model costs more than the kernels: tokens at the ends of the part and of pages.
+      const int slot = (part.first + t) % kPageSize;
+      const bool at_edge = t < 2 || t >= part.count - 2 || slot == 0 || slot == kPageSize - 1;
+      if (!at_edge && t % 8 != 5) continue;
       const Modelled expected = model(*part.sequence, shape, part.first + t, scale);
       for (size_t i = 0; i < width; ++i) {
         ASSERT_NEAR(own[t * width + i], expected.out[i], expected.bound)
