@@ -88,6 +88,18 @@ class TinyCheckpoint {
   std::unordered_map<std::string, mx::array> weights_;
 };
 
+kernels::ContextOptions backend(kernels::Backend backend) {
+  kernels::ContextOptions options;
+  options.backend = backend;
+  return options;
+}
+
+kernels::ContextOptions check_mode() {
+  kernels::ContextOptions options;
+  options.check = true;
+  return options;
+}
+
 struct Loaded {
   std::unique_ptr<kernels::Context> context;
   std::unique_ptr<Model> model;
@@ -185,7 +197,7 @@ void check_grouping(Model& model, unsigned seed) {
 }
 
 TEST(ContractLlama, GroupingAndChunkingMoveNoBit) {
-  auto loaded = load();
+  auto loaded = load({}, 2048);
   for (unsigned seed = 0; seed < 25; ++seed) check_grouping(*loaded.model, seed);
   EXPECT_GT(loaded.context->kernel_runs(kernels::Op::kAttention), 0);
 }
@@ -196,7 +208,10 @@ TEST(ContractLlama, ThreadsAndInstructionSetsMoveNoBit) {
   std::vector<std::vector<float>> first;
   for (auto isa : kernels::supported_isas()) {
     for (int threads : {1, 2, 5}) {
-      auto loaded = load({.backend = kernels::Backend::kCpu, .isa = isa, .threads = threads});
+      kernels::ContextOptions options;
+      options.isa = isa;
+      options.threads = threads;
+      auto loaded = load(options);
       std::vector<Stream> streams;
       streams.push_back(make_stream(*loaded.model, tokens));
       run_pass(*loaded.model, streams, {90});
@@ -237,7 +252,7 @@ TEST(ContractLlama, RejectedDraftsLeaveNoTrace) {
 }
 
 TEST(Llama, ReferenceKeepsNeighboursApart) {
-  auto loaded = load({.backend = kernels::Backend::kReference});
+  auto loaded = load(backend(kernels::Backend::kReference));
   std::mt19937 rng(7);
   std::vector<Stream> together, alone;
   for (int i = 0; i < 3; ++i) {
@@ -260,7 +275,7 @@ TEST(Llama, ReferenceKeepsNeighboursApart) {
 }
 
 TEST(Llama, OwnKernelsAreNearTheReference) {
-  auto own = load(), reference = load({.backend = kernels::Backend::kReference});
+  auto own = load(), reference = load(backend(kernels::Backend::kReference));
   std::mt19937 rng(8);
   const auto tokens = random_tokens(rng, 90);
   std::vector<Stream> a, b;
@@ -274,7 +289,7 @@ TEST(Llama, OwnKernelsAreNearTheReference) {
 }
 
 TEST(Llama, CheckModeReportsEveryOp) {
-  auto loaded = load({.backend = kernels::Backend::kCpu, .check = true});
+  auto loaded = load(check_mode());
   std::mt19937 rng(9);
   std::vector<Stream> streams;
   streams.push_back(make_stream(*loaded.model, random_tokens(rng, 70)));
