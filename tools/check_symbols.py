@@ -23,10 +23,12 @@ FORBIDDEN = {
     ),
     **dict.fromkeys(("_ZSt4cout", "_ZSt4cerr", "_ZSt4clog"), "prints (use base/log.h)"),
 }
+# A member function may be called abort (declared after "void"); nm tells it from the C function.
 SOURCE = re.compile(
-    r"(?<![\w:.>])(?:std::|::)?(exit|_exit|_Exit|quick_exit|abort|printf|puts|putchar)\s*\("
+    r"(?<![\w:.>])(?<!void )(?:std::|::)?(exit|_exit|_Exit|quick_exit|abort|printf|puts|putchar)\s*\("
     r"|std::(cout|cerr|clog)\b|\bfmt::(print)\s*\(\s*(?=\"|stdout)|\b(stdout)\b"
 )
+TEST_FILE = re.compile(r"(^|_)test(_|\.)")
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
@@ -62,7 +64,7 @@ def check_sources(root: Path) -> list[str]:
     problems = []
     for path in sorted((root / "src").rglob("*")):
         name = path.relative_to(root).as_posix()
-        in_library = not name.startswith("src/cli/") and not name.endswith("_test.cpp")
+        in_library = not name.startswith("src/cli/") and not TEST_FILE.search(path.name)
         if in_library and path.suffix in {".h", ".cpp", ".cu"}:
             problems += check_source(path, name)
     return problems
