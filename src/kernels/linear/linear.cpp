@@ -82,7 +82,7 @@ LinearWeight LinearWeight::affine(const Context& context,
     if (bias) mx::eval({*bias});
   }
   if (!context.reference()) {
-    result.packed_ = pack_affine(context.pool(), weight, scales, biases, bits, group_size, bias);
+    result.packed_ = pack_affine(context.pool(), {weight, scales, biases, bits, group_size}, bias);
   }
   return result;
 }

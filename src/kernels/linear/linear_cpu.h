@@ -20,14 +20,19 @@ struct PackedLinear {
   size_t nbytes = 0;
 };
 
+// An affine-quantized matrix as MLX stores it (linear.h).
+struct AffineParts {
+  const mx::array& weight;
+  const mx::array& scales;
+  const mx::array& biases;
+  int bits;
+  int group_size;
+};
+
 // Arguments as LinearWeight::affine and dense take them, already checked; evaluates them. Runs on
 // the pool. Throws std::bad_alloc.
 std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
-                                                const mx::array& weight,
-                                                const mx::array& scales,
-                                                const mx::array& biases,
-                                                int bits,
-                                                int group_size,
+                                                const AffineParts& parts,
                                                 const std::optional<mx::array>& bias);
 std::shared_ptr<const PackedLinear> pack_dense(ThreadPool& pool,
                                                const mx::array& weight,

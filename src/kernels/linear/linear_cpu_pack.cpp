@@ -205,25 +205,21 @@ float scale_at(const uint8_t* scales, ScaleFormat format, int index) {
 }  // namespace
 
 std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
-                                                const mx::array& weight,
-                                                const mx::array& scales,
-                                                const mx::array& biases,
-                                                int bits,
-                                                int group_size,
+                                                const AffineParts& parts,
                                                 const std::optional<mx::array>& bias) {
-  const mx::array words = host_array(weight);
-  mx::array scale_array = host_array(scales), bias_array = host_array(biases);
+  const mx::array words = host_array(parts.weight);
+  mx::array scale_array = host_array(parts.scales), bias_array = host_array(parts.biases);
   PackedView view;
   view.scale_format = choose_scale_format(scale_array, bias_array);
   if (view.scale_format == ScaleFormat::kFloat32) {  // of mixed dtypes
     scale_array = host_array(mx::astype(scale_array, mx::float32));
     bias_array = host_array(mx::astype(bias_array, mx::float32));
   }
-  view.n = weight.shape(0);
-  view.k = view.padded_k = scales.shape(1) * group_size;
-  view.group = group_size;
-  view.bits = bits;
-  view.format = bits <= 4 ? WeightFormat::kNibble : WeightFormat::kByte;
+  view.n = parts.weight.shape(0);
+  view.k = view.padded_k = parts.scales.shape(1) * parts.group_size;
+  view.group = parts.group_size;
+  view.bits = parts.bits;
+  view.format = parts.bits <= 4 ? WeightFormat::kNibble : WeightFormat::kByte;
   auto packed = allocate(view, bias.has_value());
   view = packed->view;
   copy_bias(view, bias);
@@ -231,7 +227,7 @@ std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
   const GroupBytes bytes = group_bytes(view);
   const ScaleSource scale_source{scale_array, view.scale_format};
   const ScaleSource bias_source{bias_array, view.scale_format};
-  const int64_t row_words = weight.shape(1);
+  const int64_t row_words = parts.weight.shape(1);
   pack_rows(pool, view, [&](int row, int lane, uint8_t* panel) {
     pack_quantized_row(view, words.data<uint32_t>() + row * row_words, lane, panel);
     for (int g = 0; g < view.groups; ++g) {
