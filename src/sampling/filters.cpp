@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sampling/softmax_mass.h"
-
 namespace sluice::sampling {
 namespace {
 
@@ -22,10 +20,11 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-void Filters::fill_histogram(std::span<const float> y, const Cut& cut, bool with_mass) {
+void Filters::fill_histogram(const LogWeights& weights, const Cut& cut, bool with_mass) {
   histogram_.assign(kBuckets, {});
+  const auto y = weights.y;
   for (size_t base = 0; base < y.size(); base += kChunk) {
-    if (max_of(y.subspan(base, kChunk)) < cut.value) continue;
+    if (weights.chunk_max[base / kChunk] < cut.value) continue;
     float scaled[kChunk] = {};
     if (with_mass) {
       for (int i = 0; i < kChunk; ++i) scaled[i] = exp_nonpositive(y[base + i]) * 0x1p42f;
@@ -40,10 +39,11 @@ void Filters::fill_histogram(std::span<const float> y, const Cut& cut, bool with
   }
 }
 
-void Filters::collect(std::span<const float> y, const Cut& cut, int bucket) {
+void Filters::collect(const LogWeights& weights, const Cut& cut, int bucket) {
+  const auto y = weights.y;
   members_.clear();
   for (size_t base = 0; base < y.size(); base += kChunk) {
-    if (bucket_of(max_of(y.subspan(base, kChunk))) > bucket) continue;
+    if (bucket_of(weights.chunk_max[base / kChunk]) > bucket) continue;
     for (size_t i = base; i < base + kChunk; ++i) {
       const auto id = static_cast<int32_t>(i);
       if (y[i] != kForbidden && bucket_of(y[i]) == bucket && cut.keeps(y[i], id)) {
@@ -56,22 +56,22 @@ void Filters::collect(std::span<const float> y, const Cut& cut, int bucket) {
   });
 }
 
-Cut Filters::cut_at_count(std::span<const float> y, int count) {
-  fill_histogram(y, {}, false);
+Cut Filters::cut_at_count(const LogWeights& weights, int count) {
+  fill_histogram(weights, {}, false);
   for (int bucket = 0; bucket < kBuckets; ++bucket) {
     if (histogram_[bucket].count < count) {
       count -= histogram_[bucket].count;
       continue;
     }
-    collect(y, {}, bucket);
+    collect(weights, {}, bucket);
     const int32_t last = members_[count - 1];
-    return {y[last], last};
+    return {weights.y[last], last};
   }
   return {};  // fewer entries than count: all stay
 }
 
-Cut Filters::cut_at_mass(std::span<const float> y, const Cut& before, double top_p) {
-  fill_histogram(y, before, true);
+Cut Filters::cut_at_mass(const LogWeights& weights, const Cut& before, double top_p) {
+  fill_histogram(weights, before, true);
   uint64_t total = 0;
   for (const auto& bucket : histogram_) total += bucket.mass;
   const auto wanted = static_cast<uint64_t>(std::ceil(top_p * static_cast<double>(total)));
@@ -81,20 +81,20 @@ Cut Filters::cut_at_mass(std::span<const float> y, const Cut& before, double top
       target -= histogram_[bucket].mass;
       continue;
     }
-    collect(y, before, bucket);
+    collect(weights, before, bucket);
     for (int32_t id : members_) {
-      const uint64_t mass = mass_of(y[id]);
-      if (mass >= target) return {y[id], id};
+      const uint64_t mass = mass_of(weights.y[id]);
+      if (mass >= target) return {weights.y[id], id};
       target -= mass;
     }
   }
   return before;  // not reached: the masses of the buckets are those of their members
 }
 
-Cut Filters::find_cut(std::span<const float> y, const SamplingParams& params) {
+Cut Filters::find_cut(const LogWeights& weights, const SamplingParams& params) {
   Cut cut;
-  if (params.top_k > 0) cut = cut_at_count(y, params.top_k);
-  if (params.top_p < 1.0) cut = cut_at_mass(y, cut, params.top_p);
+  if (params.top_k > 0) cut = cut_at_count(weights, params.top_k);
+  if (params.top_p < 1.0) cut = cut_at_mass(weights, cut, params.top_p);
   if (params.min_p > 0.0) {
     const auto lowest = static_cast<float>(exact_log(params.min_p));
     if (lowest > cut.value) cut = {std::min(lowest, 0.0f), std::numeric_limits<int32_t>::max()};
@@ -102,12 +102,13 @@ Cut Filters::find_cut(std::span<const float> y, const SamplingParams& params) {
   return cut;
 }
 
-std::vector<int32_t> Filters::top(std::span<const float> y, int count) {
+std::vector<int32_t> Filters::top(const LogWeights& weights, int count) {
   std::vector<int32_t> ranking;
   if (count == 0) return ranking;
-  const Cut cut = cut_at_count(y, count);
+  const Cut cut = cut_at_count(weights, count);
+  const auto y = weights.y;
   for (size_t base = 0; base < y.size(); base += kChunk) {
-    if (max_of(y.subspan(base, kChunk)) < cut.value) continue;
+    if (weights.chunk_max[base / kChunk] < cut.value) continue;
     for (size_t i = base; i < base + kChunk; ++i) {
       const auto id = static_cast<int32_t>(i);
       if (y[i] != kForbidden && cut.keeps(y[i], id)) ranking.push_back(id);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sampling/params.h"
+#include "sampling/softmax_mass.h"
 
 namespace sluice::sampling {
 
@@ -19,29 +20,29 @@ struct Cut {
   bool keeps(float y, int32_t id) const { return y > value || (y == value && id <= last_id); }
 };
 
-// Where top-k, then top-p over what top-k left (renormalised), then min-p cut. y: log-weights with
-// maximum 0, -inf for forbidden entries, a multiple of kChunk long. At least one entry is kept.
+// Where top-k, then top-p over what top-k left (renormalised), then min-p cut. At least one entry
+// is kept.
 //
 // Top-p keeps the shortest run of the ranking whose mass reaches top_p of the total, counted in
 // whole units (softmax_mass.h). No full sort: a histogram of y finds the bucket of the cut, and
 // only that bucket is sorted.
 class Filters {
  public:
-  Cut find_cut(std::span<const float> y, const SamplingParams& params);
+  Cut find_cut(const LogWeights& weights, const SamplingParams& params);
 
   // The first `count` entries of the ranking, in its order; fewer if fewer are above -inf.
-  std::vector<int32_t> top(std::span<const float> y, int count);
+  std::vector<int32_t> top(const LogWeights& weights, int count);
 
  private:
   struct Bucket {
     uint64_t mass = 0;
     int count = 0;
   };
-  void fill_histogram(std::span<const float> y, const Cut& cut, bool with_mass);
+  void fill_histogram(const LogWeights& weights, const Cut& cut, bool with_mass);
   // The entries of one bucket that the cut keeps, in ranking order, in members_.
-  void collect(std::span<const float> y, const Cut& cut, int bucket);
-  Cut cut_at_count(std::span<const float> y, int count);
-  Cut cut_at_mass(std::span<const float> y, const Cut& before, double top_p);
+  void collect(const LogWeights& weights, const Cut& cut, int bucket);
+  Cut cut_at_count(const LogWeights& weights, int count);
+  Cut cut_at_mass(const LogWeights& weights, const Cut& before, double top_p);
 
   std::vector<Bucket> histogram_;
   std::vector<int32_t> members_;

@@ -51,9 +51,17 @@ std::vector<int32_t> brute_force(const std::vector<float>& y, const SamplingPara
   return kept;
 }
 
+// y with its bounds.
+struct Weighted {
+  explicit Weighted(const std::vector<float>& values) : y(values) { fill_chunk_max(y, chunk_max); }
+  LogWeights view() const { return {y, chunk_max}; }
+  const std::vector<float>& y;
+  std::vector<float> chunk_max;
+};
+
 std::vector<int32_t> kept_by(const std::vector<float>& y, const SamplingParams& p) {
   Filters filters;
-  const Cut cut = filters.find_cut(y, p);
+  const Cut cut = filters.find_cut(Weighted(y).view(), p);
   std::vector<int32_t> kept;
   for (size_t i = 0; i < y.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
@@ -116,9 +124,9 @@ TEST(Filters, TopPIsRenormalisedOverTopK) {
 TEST(Filters, TopListsTheRankingWithTiesByLowerId) {
   const auto y = padded({3, 7, 3, kForbidden, 9});
   Filters filters;
-  EXPECT_EQ(filters.top(y, 0), (std::vector<int32_t>{}));
-  EXPECT_EQ(filters.top(y, 3), (std::vector<int32_t>{4, 1, 0}));
-  EXPECT_EQ(filters.top(y, 5), (std::vector<int32_t>{4, 1, 0, 2}));
+  EXPECT_EQ(filters.top(Weighted(y).view(), 0), (std::vector<int32_t>{}));
+  EXPECT_EQ(filters.top(Weighted(y).view(), 3), (std::vector<int32_t>{4, 1, 0}));
+  EXPECT_EQ(filters.top(Weighted(y).view(), 5), (std::vector<int32_t>{4, 1, 0, 2}));
 }
 
 }  // namespace

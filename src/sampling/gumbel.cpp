@@ -1,12 +1,11 @@
 #include "sampling/gumbel.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "sampling/exact_math.h"
 #include "sampling/simd_clones.h"
-#include "sampling/softmax_mass.h"
 
 namespace sluice::sampling {
 namespace {
@@ -75,24 +74,19 @@ double gumbel_noise(const Choice& choice, uint32_t entry) {
   return noise_of_word(words[entry % 4]);
 }
 
-int32_t draw_gumbel_max(std::span<const float> y, const Choice& choice) {
+int32_t draw_gumbel_max(const LogWeights& weights, const Choice& choice) {
   // The noise costs more than reading y, so the chunk with the largest y goes first: its score
   // rules most other entries, and often whole chunks, out before a logarithm is taken.
   constexpr double kLargestNoise = 22.9;
-  const size_t chunks = y.size() / kChunk;
-  std::vector<float> highest(chunks);
-  size_t first = 0;
-  for (size_t c = 0; c < chunks; ++c) {
-    highest[c] = max_of(y.subspan(c * kChunk, kChunk));
-    if (highest[c] > highest[first]) first = c;
-  }
+  const auto highest = weights.chunk_max;
+  const size_t first = std::max_element(highest.begin(), highest.end()) - highest.begin();
   Best best;
   auto visit = [&](size_t c) {
     const size_t entry = c * kChunk;
-    draw_in_chunk(y.data() + entry, static_cast<int32_t>(entry), highest[c], choice, best);
+    draw_in_chunk(weights.y.data() + entry, static_cast<int32_t>(entry), highest[c], choice, best);
   };
   visit(first);
-  for (size_t c = 0; c < chunks; ++c) {
+  for (size_t c = 0; c < highest.size(); ++c) {
     if (c != first && highest[c] + kLargestNoise >= best.score) visit(c);
   }
   return best.id;

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "sampling/philox.h"
+#include "sampling/softmax_mass.h"
 
 namespace sluice::sampling {
 
@@ -25,8 +25,8 @@ struct Choice {
 // as u = (word + 1/2) / 2^32 and G = -log(-log u) in double. Lies within (-3.2, 22.9).
 double gumbel_noise(const Choice& choice, uint32_t entry);
 
-// The entry with the largest y[i] + G[i] in double, the lower id among equals. y is a multiple of
-// kChunk long, -inf for entries that cannot win; at least one must be finite.
-int32_t draw_gumbel_max(std::span<const float> y, const Choice& choice);
+// The entry with the largest y[i] + G[i] in double, the lower id among equals. At least one
+// y[i] must be finite.
+int32_t draw_gumbel_max(const LogWeights& weights, const Choice& choice);
 
 }  // namespace sluice::sampling

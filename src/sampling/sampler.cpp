@@ -79,23 +79,39 @@ Status Sampler::process(const SamplingParams& params, const DrawInputs& inputs) 
 }
 
 Status Sampler::scale(float temperature) {
-  const float largest = max_of(work_);
+  const float largest = fill_chunk_max(work_, chunk_max_);
   if (largest == kForbidden) {
     return make_error(ErrorCode::kInvalidArgument,
                       "no token can be drawn: the token mask, the ban of end tokens and the "
                       "model's own -inf logits leave none");
   }
+  // The bounds take the same rounded steps as the entries, so they stay exact.
   subtract_and_divide(work_, largest, temperature);
+  subtract_and_divide(chunk_max_, largest, temperature);
   return {};
 }
 
-void Sampler::report(std::span<const float> y, int count, Draw& draw) {
-  const double log_sum = log_of_mass(total_mass(y));
+void Sampler::apply(const Cut& cut) {
+  for (size_t c = 0; c < chunk_max_.size(); ++c) {
+    float* chunk = work_.data() + c * kChunk;
+    if (chunk_max_[c] < cut.value) {
+      std::fill(chunk, chunk + kChunk, kForbidden);
+      chunk_max_[c] = kForbidden;
+      continue;
+    }
+    for (int i = 0; i < kChunk; ++i) {
+      if (!cut.keeps(chunk[i], static_cast<int32_t>(c) * kChunk + i)) chunk[i] = kForbidden;
+    }
+  }
+}
+
+void Sampler::report(int count, Draw& draw) {
+  const double log_sum = log_of_mass(total_mass(work_));
   auto logprob = [&](int32_t token) {
-    return static_cast<float>(static_cast<double>(y[token]) - log_sum);
+    return static_cast<float>(static_cast<double>(work_[token]) - log_sum);
   };
   draw.logprob = logprob(draw.token);
-  for (int32_t token : filters_.top(y, count)) draw.top.push_back({token, logprob(token)});
+  for (int32_t token : filters_.top(weights(), count)) draw.top.push_back({token, logprob(token)});
 }
 
 Result<Draw> Sampler::draw(const SamplingParams& params, const DrawInputs& inputs) {
@@ -110,17 +126,13 @@ Result<Draw> Sampler::draw(const SamplingParams& params, const DrawInputs& input
   if (greedy) {
     draw.token = first_index_of(work_, 0.0f);
   } else {
-    const Cut cut = filters_.find_cut(work_, params);
-    if (cut.value > kForbidden) {
-      for (size_t i = 0; i < work_.size(); ++i) {
-        if (!cut.keeps(work_[i], static_cast<int32_t>(i))) work_[i] = kForbidden;
-      }
-    }
+    const Cut cut = filters_.find_cut(weights(), params);
+    if (cut.value > kForbidden) apply(cut);
     const Choice choice{params.seed,
                         inputs.prompt_index,
                         inputs.choice_index,
                         static_cast<uint32_t>(inputs.history.size())};
-    draw.token = draw_gumbel_max(work_, choice);
+    draw.token = draw_gumbel_max(weights(), choice);
   }
 
   if (params.logprobs) {
@@ -128,7 +140,7 @@ Result<Draw> Sampler::draw(const SamplingParams& params, const DrawInputs& input
       work_.swap(raw_);
       SLUICE_TRY_STATUS(scale(1.0f));
     }
-    report(work_, *params.logprobs, draw);
+    report(*params.logprobs, draw);
   }
   return draw;
 }

@@ -26,6 +26,7 @@
 #include "sampling/filters.h"
 #include "sampling/params.h"
 #include "sampling/penalties.h"
+#include "sampling/softmax_mass.h"
 
 namespace sluice::sampling {
 
@@ -66,9 +67,13 @@ class Sampler {
   Status process(const SamplingParams& params, const DrawInputs& inputs);
   // Turns work_ into log-weights relative to its maximum, divided by the temperature.
   Status scale(float temperature);
-  void report(std::span<const float> y, int count, Draw& draw);
+  // Makes what the cut does not keep impossible.
+  void apply(const Cut& cut);
+  void report(int count, Draw& draw);
+  LogWeights weights() const { return {work_, chunk_max_}; }
 
-  std::vector<float> work_;  // padded to a multiple of kChunk with -inf
+  std::vector<float> work_;       // padded to a multiple of kChunk with -inf
+  std::vector<float> chunk_max_;  // of work_, after scale()
   std::vector<float> raw_;
   Penalties penalties_;
   Filters filters_;

@@ -22,15 +22,26 @@ double log_of_mass(uint64_t mass) {
   return exact_log(static_cast<double>(mass)) - kLogUnit;
 }
 
-SLUICE_SIMD_CLONES float max_of(std::span<const float> x) {
+SLUICE_SIMD_CLONES float fill_chunk_max(std::span<const float> x, std::vector<float>& chunk_max) {
   constexpr int kLanes = 16;
-  float lanes[kLanes];
-  for (auto& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-  for (size_t base = 0; base < x.size(); base += kLanes) {
-    for (int i = 0; i < kLanes; ++i) lanes[i] = x[base + i] > lanes[i] ? x[base + i] : lanes[i];
+  chunk_max.resize(x.size() / kChunk);
+  float best = -std::numeric_limits<float>::infinity();
+  for (size_t c = 0; c < chunk_max.size(); ++c) {
+    const float* chunk = x.data() + c * kChunk;
+    float lanes[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      const float a = chunk[i] > chunk[i + 16] ? chunk[i] : chunk[i + 16];
+      const float b = chunk[i + 32] > chunk[i + 48] ? chunk[i + 32] : chunk[i + 48];
+      lanes[i] = a > b ? a : b;
+    }
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+      for (int i = 0; i < width; ++i) {
+        lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+      }
+    }
+    chunk_max[c] = lanes[0];
+    best = lanes[0] > best ? lanes[0] : best;
   }
-  float best = lanes[0];
-  for (float lane : lanes) best = lane > best ? lane : best;
   return best;
 }
 

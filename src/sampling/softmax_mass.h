@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "sampling/exact_math.h"
 
@@ -28,7 +29,16 @@ uint64_t total_mass(std::span<const float> y);
 // The logarithm of a sum of masses, > 0.
 double log_of_mass(uint64_t mass);
 
-// The largest of x (a multiple of kChunk long); -inf if all are. No NaN allowed.
-float max_of(std::span<const float> x);
+// chunk_max[c] = the largest of x[c * kChunk, ...); -inf if all are. No NaN allowed. Returns the
+// largest of all.
+float fill_chunk_max(std::span<const float> x, std::vector<float>& chunk_max);
+
+// Log-weights of a vocabulary, maximum 0, -inf for entries that cannot be drawn, padded with them
+// to a multiple of kChunk; and for every chunk a bound that none of its entries exceeds, with which
+// most chunks are passed over.
+struct LogWeights {
+  std::span<const float> y;
+  std::span<const float> chunk_max;  // [y.size() / kChunk]
+};
 
 }  // namespace sluice::sampling
