@@ -2,9 +2,9 @@
 
     python bench/peers.py [--model FILE] [--threads N] [--rounds N]
 
-Fetches llama.cpp's source out of the PyPI sdist of llama-cpp-python (pinned), builds llama-bench
-into .deps/peers once, then alternates the two engines for some rounds, keeps each one's best, and
-prints one line for each piece of work:
+Builds llama-bench once, in .deps/peers, from the source that the set-up for tests fetched
+(.deps/llama.cpp, out of the PyPI sdist of llama-cpp-python; `make setup`). Then it alternates the
+two engines for some rounds, keeps each one's best, and prints one line for each piece of work:
 
     RATIO <model> <work> <ours tok/s> <peer tok/s> <ours / peer>
 
@@ -13,20 +13,16 @@ Run it on a quiet machine; the decode rate of two threads varies by a quarter ot
 
 import argparse
 import csv
-import hashlib
 import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = ROOT / ".deps" / "peers"
-SDIST = "llama-cpp-python"
-VERSION = "0.3.36"
-SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+SOURCE = ROOT / ".deps" / "llama.cpp"
+BUILD = ROOT / ".deps" / "peers" / "llama.cpp"
 CMAKE_FLAGS = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DGGML_OPENMP=ON
 -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_UI=OFF
 -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_COMMIT=x -DLLAMA_BUILD_NUMBER=0""".split()
@@ -35,22 +31,14 @@ WORK = [("prefill", 512), ("decode", 128)]
 
 def llama_bench():
     """The path of llama-bench, built if it is not there."""
-    source = PEERS / f"llama_cpp_python-{VERSION}" / "vendor" / "llama.cpp"
-    binary = source / "build" / "bin" / "llama-bench"
+    binary = BUILD / "bin" / "llama-bench"
     if binary.exists():
         return binary
-    PEERS.mkdir(parents=True, exist_ok=True)
-    print(f"fetching {SDIST} {VERSION} and building llama-bench (some minutes)", file=sys.stderr)
-    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
-    subprocess.run([*pip, "--no-build-isolation", "-d", PEERS, f"{SDIST}=={VERSION}"], check=True)
-    archive = PEERS / f"llama_cpp_python-{VERSION}.tar.gz"
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if digest != SHA256:
-        sys.exit(f"{archive.name} has sha256 {digest}, expected {SHA256}")
-    with tarfile.open(archive) as tar:
-        tar.extractall(PEERS)
-    subprocess.run(["cmake", "-B", "build", *CMAKE_FLAGS], cwd=source, check=True, stdout=2)
-    subprocess.run(["ninja", "-C", "build", "llama-bench"], cwd=source, check=True, stdout=2)
+    if not SOURCE.exists():
+        sys.exit(f"llama.cpp's source is not in {SOURCE}: run 'make setup'")
+    print("building llama-bench (some minutes)", file=sys.stderr)
+    subprocess.run(["cmake", "-S", SOURCE, "-B", BUILD, *CMAKE_FLAGS], check=True, stdout=2)
+    subprocess.run(["ninja", "-C", BUILD, "llama-bench"], check=True, stdout=2)
     return binary
 
 

@@ -72,7 +72,8 @@ void run(const Options& options) {
   context_options.threads = options.threads;
   context_options.check = options.check;
   auto context = kernels::Context::create(context_options).value();
-  auto checkpoint = loader::open_checkpoint(options.model, {.progress = {}, .tokenizer = false}).value();
+  auto checkpoint =
+      loader::open_checkpoint(options.model, {.progress = {}, .tokenizer = false}).value();
   auto model =
       models::load_model(checkpoint, *context, {.dtype = parse_dtype(options.dtype)}).value();
   auto sequence = model->new_sequence();
