@@ -226,8 +226,8 @@ class Converter {
     for (size_t id = 0; id < tokens_.size(); ++id) {
       const bool special =
           types_[id] == kControl || (parts.byte_fallback && types_[id] == kUnknown);
-      const bool filler = tokens_[id] == fmt::format("[PAD{}]", id);
-      if ((!special && types_[id] != kUserDefined) || filler || tokens_[id].empty()) continue;
+      if ((!special && types_[id] != kUserDefined) || tokens_[id].empty()) continue;
+      if (tokens_[id] == fmt::format("[PAD{}]", id)) continue;
       list.push_back({{"id", id},
                       {"content", std::string(tokens_[id])},
                       {"single_word", false},
