@@ -13,7 +13,7 @@ namespace sluice::engine {
 namespace {
 
 constexpr int kPrompt = 150;  // two whole pages of 64 and a tail
-constexpr int kOutput = 24;
+constexpr int kOutput = 12;
 
 // A stream with its log-probabilities, which are the logits' witnesses.
 struct Stream {

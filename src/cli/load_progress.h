@@ -1,0 +1,27 @@
+// The progress bar while weights come in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cli/terminal.h"
+
+namespace sluice::cli {
+
+// Shows nothing unless stderr is a terminal. set() may be called on another thread than the rest,
+// one call at a time.
+class LoadProgress {
+ public:
+  explicit LoadProgress(std::string what) : what_(std::move(what)) {}
+
+  void set(uint64_t done, uint64_t total);
+  // Takes the bar away.
+  void finish();
+
+ private:
+  std::string what_;
+  std::unique_ptr<ProgressBar> bar_;
+};
+
+}  // namespace sluice::cli
