@@ -55,6 +55,7 @@ impl ChatTemplate {
         env.add_filter("tojson", |value: &Value, args: Rest<Value>, kwargs: Kwargs| {
             pyjson::tojson(value, &args, kwargs)
         });
+        env.add_filter("string", |value: &Value| python_str(value));
         env.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
         env.add_function("raise_exception", raise_exception);
         env.add_function("strftime_now", strftime_now);
@@ -176,11 +177,17 @@ fn strftime_now(format: String) -> Result<Value, Error> {
     Ok(Value::from(String::from_utf8_lossy(&buffer[1..len]).into_owned()))
 }
 
-/// Prints a value as Python's str() does; minijinja differs in the spelling of large floats.
+/// str() of Python, of which minijinja lacks the spelling of large and tiny floats.
+fn python_str(value: &Value) -> Result<Value, Error> {
+    if value.is_number() && !value.is_integer() {
+        return Ok(Value::from(pyjson::float_repr(f64::try_from(value.clone())?)));
+    }
+    Ok(Value::from(value.to_string()))
+}
+
 fn format_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     if value.is_number() && !value.is_integer() {
-        let text = pyjson::float_repr(f64::try_from(value.clone())?);
-        return out.write_str(&text).map_err(|_| Error::from(ErrorKind::WriteFailure));
+        return minijinja::escape_formatter(out, state, &python_str(value)?);
     }
     minijinja::escape_formatter(out, state, value)
 }

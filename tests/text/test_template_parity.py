@@ -7,6 +7,7 @@ import os
 
 import pytest
 from gguf import GGUFReader
+from jinja2 import TemplateError, UndefinedError
 from probe import LLAMA_CPP, Probe, ProbeError, llama_cpp_file
 from transformers.utils.chat_template_utils import _normalize_chat_messages, render_jinja_template
 
@@ -57,8 +58,12 @@ CHATS = {
 }
 KWARGS = [{}, {"enable_thinking": False}, {"enable_thinking": True, "custom_tools": None}]
 
-# Renders that are known to differ, each with its reason. None may be one of the required models.
-KNOWN_DIFFERENCES = {}
+# Numbers of renders that differ, each with its reason. None may be of a required model.
+KNOWN_DIFFERENCES = {
+    # Escapes HTML in "text"|safe + str, which marks the sum as HTML in Python; no model was meant
+    # to read &#34;.
+    "meetkai-functionary-medium-v3.1.jinja": 78,
+}
 
 REQUIRED = {
     "SmolLM2": None,
@@ -125,7 +130,13 @@ def differences(source):
         expected, expected_error = oracle(source, messages, tools, kwargs, prompt)
         text, error = ours(probe, messages, tools, kwargs, prompt)
         rendered += expected is not None
-        if text != expected:
+        if isinstance(expected_error, TemplateError) and not isinstance(expected_error, UndefinedError):
+            # raise_exception: the same refusal, in the same words.
+            same = error is not None and str(error) == str(expected_error)
+        else:
+            # Where Python itself fails (say, iterates over None) there is nothing to be equal to.
+            same = expected is None or text == expected
+        if not same:
             found.append(f"{label}\n  transformers {expected!r} {expected_error!r}\n"
                          f"  sluice       {text!r} {error!r}")
     probe.close()
@@ -139,9 +150,15 @@ def test_required_model(model):
     assert not found, "\n".join(found[:3])
 
 
+def test_the_templates_refuse_some_chats_and_say_why():
+    """Guards the comparison of refusals: without one it would compare nothing."""
+    _, error = oracle(source_of("Qwen3.5"), [], None, {}, True)
+    assert isinstance(error, TemplateError) and str(error)
+
+
 @pytest.mark.parametrize("name", collection() or ["no templates: run 'make setup'"])
 def test_collection(name):
     source = llama_cpp_file(f"templates/{name}").read_text(encoding="utf-8")
     _, found = differences(source)
-    allowed = KNOWN_DIFFERENCES.get(name, 0)
-    assert len(found) <= allowed, f"{len(found)} differ\n" + "\n".join(found[:3])
+    known = KNOWN_DIFFERENCES.get(name, 0)
+    assert len(found) == known, f"{len(found)} differ\n" + "\n".join(found[:3])
