@@ -156,7 +156,8 @@ int32_t sluice_matcher_clone(const sluice_matcher* matcher, sluice_matcher** out
                              sluice_bytes* err);
 void sluice_matcher_free(sluice_matcher* matcher);
 /* Bit i % 32 of word i / 32 is 1 if token i may come next. At least ceil(n_vocab / 32) words;
- * those beyond are zeroed. After the end of the grammar only EOS is set. */
+ * those beyond are zeroed. Where text is forced only its own spelling is set (commit takes any).
+ * After the end of the grammar only EOS is set. */
 int32_t sluice_matcher_mask(sluice_matcher* matcher, uint32_t* words, size_t n_words,
                             sluice_bytes* err);
 /* A token that is not allowed is SLUICE_ERROR and changes nothing. */

@@ -18,10 +18,12 @@ class TokenConstraint {
 
   // Sets bit i % 32 of words[i / 32] for every token i that may come next, and clears all others.
   // At least ceil(n_vocab / 32) words, n_vocab being the width of the logits; words beyond are
-  // zeroed. Once done only end tokens are set.
+  // zeroed. Where the constraint forces a text, only the tokenizer's own spelling of it may be set.
+  // Once done only end tokens are set.
   virtual Status fill_mask(std::span<uint32_t> words) = 0;
 
-  // Advances by one token. kInvalidArgument, and nothing changes, if the mask does not have it.
+  // Advances by one token, of the mask or another spelling of forced text. kInvalidArgument for any
+  // other token, and nothing changes.
   virtual Status accept(int32_t id) = 0;
 
   // Takes back the last n accepted tokens; kInvalidArgument if there are fewer.
