@@ -4,7 +4,12 @@
 use minijinja::value::{from_args, Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
-pub fn call(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
+pub fn call(
+    state: &mut State,
+    value: &Value,
+    method: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
     let own = match value.kind() {
         ValueKind::String => string_method(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Seq => seq_method(value, method, args)?,
@@ -91,7 +96,11 @@ fn string_method(s: &str, method: &str, args: &[Value]) -> Result<Option<Value>,
         "casefold" => text(&s.to_lowercase()),
         "swapcase" => {
             let swap = |c: char| -> String {
-                if c.is_uppercase() { c.to_lowercase().collect() } else { c.to_uppercase().collect() }
+                if c.is_uppercase() {
+                    c.to_lowercase().collect()
+                } else {
+                    c.to_uppercase().collect()
+                }
             };
             Ok(Some(Value::from(s.chars().map(swap).collect::<String>())))
         }
@@ -198,7 +207,11 @@ fn rsplit(s: &str, separator: Option<&str>, limit: Option<i64>) -> Result<Value,
 /// str.splitlines(): every line boundary that Python knows, `\r\n` being one.
 fn split_lines(s: &str, keep_ends: bool) -> Value {
     let is_end = |c: char| {
-        matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'
+                ..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
     };
     let mut lines = Vec::new();
     let mut rest = s;
