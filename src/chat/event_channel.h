@@ -32,6 +32,9 @@ class EventChannel {
   // True once the producer should stop; a plain atomic load, meant for every step.
   bool is_cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
+  // The flag behind is_cancelled(), for producers that look at one. Lives as long as this.
+  const std::atomic<bool>& cancel_flag() const { return cancelled_; }
+
   // ---- consumer
 
   // The next event, if there is one. After a final event: never another one. After cancel(): the
