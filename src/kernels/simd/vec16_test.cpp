@@ -24,7 +24,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 std::vector<float> floats_of_all_kinds() {
   std::vector<float> values;
   std::mt19937 random(7);
-  for (int i = 0; i < (1 << 18); ++i) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
+  for (int i = 0; i < (1 << 18); ++i)
+    values.push_back(std::bit_cast<float>(static_cast<uint32_t>(random())));
   // Values that fall between two halves: the rounding cases.
   for (uint32_t high = 0; high < 65536; high += 3) {
     for (uint32_t low : {0x0fffu, 0x1000u, 0x1001u, 0x7fffu, 0x8000u, 0x8001u, 0x3000u}) {
