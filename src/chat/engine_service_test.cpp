@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr milliseconds kPatience{60'000};
 
 std::string model_path() {
-  if (const char* path = std::getenv("SLUICE_TEST_MODEL")) return path;
+  if (const char* path = std::getenv("SLUICE_DEFAULT_MODEL")) return path;
   return std::string(SLUICE_SOURCE_DIR) + "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 

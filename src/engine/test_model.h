@@ -14,9 +14,9 @@
 
 namespace sluice::engine {
 
-// The default model's path: SLUICE_TEST_MODEL, else where `make setup` puts it.
+// The default model's path: SLUICE_DEFAULT_MODEL, else where `make setup` puts it.
 inline std::filesystem::path test_model_path() {
-  if (const char* path = std::getenv("SLUICE_TEST_MODEL")) return path;
+  if (const char* path = std::getenv("SLUICE_DEFAULT_MODEL")) return path;
   return std::string(SLUICE_SOURCE_DIR) + "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 

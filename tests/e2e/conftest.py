@@ -12,7 +12,7 @@ def binary():
 
 @pytest.fixture(scope="session")
 def model():
-    path = os.environ["SLUICE_TEST_MODEL"]
+    path = os.environ["SLUICE_DEFAULT_MODEL"]
     assert os.path.exists(path), f"{path} is missing: run `make setup`"
     return path
 
