@@ -87,12 +87,11 @@ Result<std::unique_ptr<EngineService>> EngineService::create(engine::Engine& eng
   }
   const auto& info = engine.info();
   SLUICE_TRY(auto tokenizer, text::Tokenizer::from_json(info.tokenizer_json));
-  SLUICE_TRY(auto chat_template, make_template(info.chat_template, info, tokenizer));
-  SLUICE_TRY(auto tool_template, make_template(info.tool_chat_template, info, tokenizer));
   std::unique_ptr<EngineService> service(
       new EngineService(engine, std::move(options), std::move(tokenizer)));
-  service->template_ = std::move(chat_template);
-  service->tool_template_ = std::move(tool_template);
+  SLUICE_TRY(service->template_, make_template(info.chat_template, info, service->tokenizer_));
+  SLUICE_TRY(service->tool_template_,
+             make_template(info.tool_chat_template, info, service->tokenizer_));
   service->thread_ = std::thread([raw = service.get()] { raw->run(); });
   return service;
 }
