@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
+#include "random_array.h"
 
 namespace sluice::kernels {
 namespace {
@@ -20,18 +21,6 @@ namespace {
 struct Setting {
   int heads, kv_heads, dim;
 };
-
-mx::array random_array(mx::Shape shape) {
-  std::mt19937 generator(1);
-  std::normal_distribution<float> normal;
-  size_t count = 1;
-  for (int size : shape) count *= size;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  mx::array result(values.begin(), shape, mx::float32);
-  result.eval();
-  return result;
-}
 
 AttentionStorage make_storage(int pages, const Setting& s) {
   AttentionStorage storage{random_array({pages, s.kv_heads, s.dim, kPageSize}),

@@ -11,6 +11,7 @@
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 #include "kernels/swiglu/swiglu.h"
+#include "random_array.h"
 
 namespace sluice::kernels {
 namespace {
@@ -19,18 +20,6 @@ std::unique_ptr<Context> make_context(const benchmark::State& state) {
   ContextOptions options;
   if (state.range(2) != 0) options.backend = Backend::kReference;
   return std::move(Context::create(options)).value();
-}
-
-mx::array random_array(mx::Shape shape) {
-  std::mt19937 generator(1);
-  std::normal_distribution<float> normal;
-  size_t count = 1;
-  for (int size : shape) count *= size;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  mx::array result(values.begin(), shape, mx::float32);
-  result.eval();
-  return result;
 }
 
 // bytes: read and written per token and value.

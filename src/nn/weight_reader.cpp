@@ -16,21 +16,23 @@ Result<kernels::LinearWeight> WeightReader::read_linear(const std::string& path,
     SLUICE_TRY(bias_vector, weights_.take(path + ".bias", {out}));
     bias_vector = cast(*bias_vector);
   }
+  // The own kernel reads 16-bit weights and scales as they are; a cast would only cost time and
+  // memory.
+  const bool keep = !context_.reference() && !context_.check();
+  auto prepared = [&](const mx::array& x) { return keep ? x : cast(x); };
   if (auto* affine = std::get_if<loader::AffineMatrix>(&matrix)) {
     if (!activation_dtype_) activation_dtype_ = dtype_.value_or(affine->scales.dtype());
     return kernels::LinearWeight::affine(context_,
                                          affine->weight,
-                                         cast(affine->scales),
-                                         cast(affine->biases),
+                                         prepared(affine->scales),
+                                         prepared(affine->biases),
                                          affine->bits,
                                          affine->group_size,
                                          bias_vector);
   }
   auto& dense = std::get<mx::array>(matrix);
   if (!activation_dtype_) activation_dtype_ = dtype_.value_or(dense.dtype());
-  // The own kernel reads 16-bit weights as they are; a cast would only double the memory.
-  const bool keep = !context_.reference() && !context_.check();
-  return kernels::LinearWeight::dense(context_, keep ? dense : cast(dense), bias_vector);
+  return kernels::LinearWeight::dense(context_, prepared(dense), bias_vector);
 }
 
 std::optional<kernels::LinearWeight> WeightReader::linear(const std::string& path,

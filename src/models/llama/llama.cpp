@@ -110,7 +110,7 @@ Status LlamaModel::read_weights(loader::Checkpoint& checkpoint, std::optional<mx
 
   embedding_ = *embedding;
   traits_.weight_bytes = reader.bytes();
-  traits_.activation_dtype = context_.reference() ? reader.activation_dtype() : mx::float32;
+  traits_.activation_dtype = reader.activation_dtype();
   return {};
 }
 
