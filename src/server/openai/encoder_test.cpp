@@ -209,7 +209,10 @@ TEST(CollectEncoder, KeepsTheFirstFailure) {
 TEST(CollectEncoder, CompletionLogprobsHaveOffsetsInCharacters) {
   auto with_logprobs = head(Api::kCompletion);
   with_logprobs.logprobs = true;
-  const DrawnLogprob first{{"né", -0.5}, {{"né", -0.5}, {"no", -1}, {"no", -2}}};
+  // In steps: g++ 12 takes the braces of it all for a value that is destroyed before it is made.
+  DrawnLogprob first;
+  first.token = {"né", -0.5};
+  first.top = {{"né", -0.5}, {"no", -1}, {"no", -2}};
   const DrawnLogprob second{{"x", -std::numeric_limits<double>::infinity()}, {}};
   const std::vector<ChatEvent> events{TextDelta{Channel::kContent, "né", {first}},
                                       TextDelta{Channel::kContent, "x", {second}},
