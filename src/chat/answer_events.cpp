@@ -3,20 +3,18 @@
 #include <utility>
 
 namespace sluice::chat {
-namespace {
-
 Failure failure_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
       return {FailureKind::kInvalidRequest, "", error.message};
+    case ErrorCode::kResourceExhausted:
+      return {FailureKind::kQueueFull, "", error.message};
     case ErrorCode::kCancelled:
       return {FailureKind::kCancelled, "", error.message};
     default:
       return {FailureKind::kInternal, "", error.message};
   }
 }
-
-}  // namespace
 
 Result<AnswerEvents> AnswerEvents::create(const text::Tokenizer& tokenizer,
                                           const engine::GenerateRequest& request,

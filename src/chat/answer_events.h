@@ -13,6 +13,9 @@
 
 namespace sluice::chat {
 
+// What the consumer of a request is told of an error of the engine.
+Failure failure_of(const Error& error);
+
 // One answer. For the engine's thread alone; the channel and the tokenizer must outlive it.
 class AnswerEvents {
  public:

@@ -1,10 +1,11 @@
 #include "chat/engine_service.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <exception>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "base/version.h"
@@ -63,10 +64,52 @@ int room(const engine::ModelInfo& info) {
 
 }  // namespace
 
+// What the service and its sinks share, since a sink may end after its consumer has gone.
+struct EngineService::Live {
+  std::atomic<bool> stopping{false};
+  std::mutex mutex;
+  std::condition_variable ended;
+  int count = 0;  // sinks that have not ended; guarded by mutex
+};
+
+// From the engine's tokens to the channel of one request.
+class EngineService::Sink : public engine::Sink {
+ public:
+  Sink(std::shared_ptr<Live> live, std::shared_ptr<EventChannel> channel, AnswerEvents events)
+      : live_(std::move(live)), channel_(std::move(channel)), events_(std::move(events)) {
+    std::lock_guard lock(live_->mutex);
+    ++live_->count;
+  }
+  ~Sink() override {
+    // Notified under the lock: the service may be gone as soon as it is released.
+    std::lock_guard lock(live_->mutex);
+    if (--live_->count == 0) live_->ended.notify_all();
+  }
+
+  void on_prefill(int done, int total) override { channel_->push(PrefillProgress{done, total}); }
+  bool on_token(const engine::TokenEvent& event) override { return events_.on_token(event); }
+  bool cancelled() const override { return channel_->is_cancelled() || live_->stopping; }
+  void on_end(Result<engine::GenerateResult> result) override {
+    if (live_->stopping) {
+      channel_->push(Failure{FailureKind::kShuttingDown, "", "the service is shutting down"});
+    } else {
+      events_.finish(result);
+    }
+  }
+
+ private:
+  const std::shared_ptr<Live> live_;
+  const std::shared_ptr<EventChannel> channel_;
+  AnswerEvents events_;
+};
+
 EngineService::EngineService(engine::Engine& engine,
                              EngineServiceOptions options,
                              text::Tokenizer tokenizer)
-    : engine_(engine), options_(std::move(options)), tokenizer_(std::move(tokenizer)) {
+    : engine_(engine),
+      options_(std::move(options)),
+      tokenizer_(std::move(tokenizer)),
+      live_(std::make_shared<Live>()) {
   const auto& info = engine.info();
   model_.id = options_.model_id.empty() ? info.name : options_.model_id;
   model_.owned_by = "sluice";
@@ -78,12 +121,10 @@ EngineService::EngineService(engine::Engine& engine,
 
 Result<std::unique_ptr<EngineService>> EngineService::create(engine::Engine& engine,
                                                              EngineServiceOptions options) {
-  if (options.queue_limit < 0 || options.channel_capacity < 1) {
-    return make_error(
-        ErrorCode::kInvalidArgument,
-        "the queue limit is {} and the event buffer {}; they must be at least 0 and 1",
-        options.queue_limit,
-        options.channel_capacity);
+  if (options.channel_capacity < 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the event buffer holds {} events; it must hold at least 1",
+                      options.channel_capacity);
   }
   const auto& info = engine.info();
   SLUICE_TRY(auto tokenizer, text::Tokenizer::from_json(info.tokenizer_json));
@@ -92,23 +133,13 @@ Result<std::unique_ptr<EngineService>> EngineService::create(engine::Engine& eng
   SLUICE_TRY(service->template_, make_template(info.chat_template, info, service->tokenizer_));
   SLUICE_TRY(service->tool_template_,
              make_template(info.tool_chat_template, info, service->tokenizer_));
-  service->thread_ = std::thread([raw = service.get()] { raw->run(); });
   return service;
 }
 
 EngineService::~EngineService() {
-  std::deque<Job> waiting;
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    waiting.swap(queue_);
-    if (running_) running_->cancel();
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  for (auto& job : waiting) {
-    job.channel->push(Failure{FailureKind::kShuttingDown, "", "the service is shutting down"});
-  }
+  live_->stopping = true;
+  std::unique_lock lock(live_->mutex);
+  live_->ended.wait(lock, [this] { return live_->count == 0; });
 }
 
 Result<std::vector<int32_t>> EngineService::encode(const Prompt& prompt) const {
@@ -168,77 +199,30 @@ Submission EngineService::submit(ChatRequest request) {
   }
   if (auto failure = check_length(request.prompt, tokens->size())) return std::move(*failure);
 
-  Job job;
+  engine::GenerateRequest generate;
   const int behind = model_.context_length - static_cast<int>(tokens->size());
-  job.request.prompt = std::move(*tokens);
-  job.request.sampling = sampling_of(request);
-  job.request.max_tokens = std::min(request.max_tokens.value_or(behind), behind);
-  job.request.min_tokens = std::min(request.min_tokens, *job.request.max_tokens);
-  job.request.ignore_eos = request.ignore_eos;
-  job.request.prompt_index = static_cast<uint32_t>(request.prompt_index);
-  job.request.choice_index = static_cast<uint32_t>(request.choice_index);
-  job.stop = std::move(request.stop);
-  job.channel = std::make_shared<EventChannel>(options_.channel_capacity);
-  auto generation = std::make_shared<Generation>(job.channel);
-  {
-    std::lock_guard lock(mutex_);
-    std::erase_if(queue_, [](const Job& waiting) { return waiting.channel->is_cancelled(); });
-    const auto queued = static_cast<int>(queue_.size());
-    if (queued > 0 || running_) {
-      if (queued >= options_.queue_limit) {
-        return Failure{FailureKind::kQueueFull,
-                       "",
-                       fmt::format("the queue is full: {} requests are waiting and {} may; try "
-                                   "again later",
-                                   queued,
-                                   options_.queue_limit)};
-      }
-    }
-    queue_.push_back(std::move(job));
+  generate.prompt = std::move(*tokens);
+  generate.sampling = sampling_of(request);
+  generate.max_tokens = std::min(request.max_tokens.value_or(behind), behind);
+  generate.min_tokens = std::min(request.min_tokens, *generate.max_tokens);
+  generate.ignore_eos = request.ignore_eos;
+  generate.prompt_index = static_cast<uint32_t>(request.prompt_index);
+  generate.choice_index = static_cast<uint32_t>(request.choice_index);
+
+  auto channel = std::make_shared<EventChannel>(options_.channel_capacity);
+  auto events = AnswerEvents::create(tokenizer_, generate, request.stop, *channel);
+  if (!events.ok()) return failure_of(events.error());
+  auto generation = std::make_shared<Generation>(channel);
+  auto sink = std::make_shared<Sink>(live_, std::move(channel), std::move(*events));
+  if (auto status = engine_.submit(generate, std::move(sink)); !status.ok()) {
+    return failure_of(status.error());
   }
-  wake_.notify_all();
   return generation;
 }
 
-void EngineService::run() {
-  const auto session = options_.keep_prefix ? engine_.new_session() : nullptr;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-    if (stopping_) return;
-    Job job = std::move(queue_.front());
-    queue_.pop_front();
-    if (job.channel->is_cancelled()) continue;
-    running_ = job.channel;
-    lock.unlock();
-    try {
-      serve(job, session.get());
-    } catch (const std::exception& error) {
-      spdlog::error("the engine service failed on a request: {}", error.what());
-      job.channel->push(Failure{FailureKind::kInternal, "", error.what()});
-    }
-    lock.lock();
-    running_ = nullptr;
-  }
-}
-
-void EngineService::serve(Job& job, engine::Session* session) {
-  auto events = AnswerEvents::create(tokenizer_, job.request, job.stop, *job.channel);
-  if (!events.ok()) {
-    job.channel->push(Failure{FailureKind::kInternal, "", events.error().message});
-    return;
-  }
-  job.request.cancel = &job.channel->cancel_flag();
-  const auto result = engine_.generate(
-      job.request,
-      [&](const engine::TokenEvent& event) { return events->on_token(event); },
-      session);
-  events->finish(result);
-}
-
 Health EngineService::health() const {
-  std::lock_guard lock(mutex_);
-  return {true, "", running_ ? 1 : 0, static_cast<int>(queue_.size()), options_.queue_limit};
+  const auto load = engine_.load();
+  return {true, "", load.running, load.queued, load.queue_limit};
 }
 
 }  // namespace sluice::chat

@@ -36,6 +36,8 @@ class EngineServiceTest : public testing::Test {
     engine::EngineOptions options;
     options.model = model_path();
     options.cache_tokens = 512;
+    options.max_rows = 1;
+    options.queue_limit = 1;
     auto loaded = engine::Engine::load(options);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message << " (`make setup` fetches the model)";
     engine_ = std::move(loaded).value();
@@ -138,9 +140,7 @@ TEST_F(EngineServiceTest, RefusesWhatCannotWork) {
 }
 
 TEST_F(EngineServiceTest, CancelFreesTheEngineForTheNext) {
-  EngineServiceOptions options;
-  options.queue_limit = 1;
-  const auto service = make(options);
+  const auto service = make();
   auto endless = ask("Tell me a very long story.", 400);
   endless.ignore_eos = true;
   auto running = std::get<std::shared_ptr<Generation>>(service->submit(endless));

@@ -78,7 +78,7 @@ Result<Answer> generate_answer(const TextModel& model,
                                const engine::GenerateRequest& request,
                                const std::vector<std::string>& stop_strings,
                                const std::function<void(std::string_view)>& on_text,
-                               engine::Session* session) {
+                               const std::atomic<bool>* cancel) {
   SLUICE_TRY(auto detokenizer,
              text::DetokenizerStream::create(model.tokenizer(), true, request.prompt));
   SLUICE_TRY(auto matcher, text::StopMatcher::create(stop_strings));
@@ -88,7 +88,7 @@ Result<Answer> generate_answer(const TextModel& model,
   SLUICE_TRY(
       answer.result,
       model.engine().generate(
-          request, [&](const engine::TokenEvent& event) { return stream.add(event); }, session));
+          request, [&](const engine::TokenEvent& event) { return stream.add(event); }, cancel));
   SLUICE_TRY_STATUS(stream.finish());
   if (stream.matched()) answer.stop_string = stop_strings[*stream.matched()];
   return answer;

@@ -1,6 +1,7 @@
 // One answer: generation, detokenization and stop strings together, streamed as text.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -25,12 +26,12 @@ struct Answer {
 };
 
 // on_text gets whole UTF-8 characters as they come, on the engine thread; it may be empty. No stop
-// string ends the text before request.min_tokens.
+// string ends the text before request.min_tokens. cancel: see Engine::generate.
 Result<Answer> generate_answer(const TextModel& model,
                                const engine::GenerateRequest& request,
                                const std::vector<std::string>& stop_strings,
                                const std::function<void(std::string_view)>& on_text,
-                               engine::Session* session = nullptr);
+                               const std::atomic<bool>* cancel = nullptr);
 
 // "prompt 31 tokens (12 cached), 0.10 s, 190.0 tok/s; answer 8 tokens, 0.07 s, 112.0 tok/s".
 std::string stats_line(const engine::GenerateResult& result);

@@ -103,17 +103,17 @@ bool Chat::run_slash_command(std::string_view line) {
 
 Status Chat::answer(std::string_view text) {
   InterruptGuard guard;
-  auto request = request_;
-  request.cancel = guard.flag();
   SLUICE_TRY(const auto answer,
-             conversation_.ask(text,
-                               std::move(request),
-                               kDefaultMaxTokens,
-                               flags_.generation.stop,
-                               [](std::string_view piece) {
-                                 std::fwrite(piece.data(), 1, piece.size(), stdout);
-                                 std::fflush(stdout);
-                               }));
+             conversation_.ask(
+                 text,
+                 request_,
+                 kDefaultMaxTokens,
+                 flags_.generation.stop,
+                 [](std::string_view piece) {
+                   std::fwrite(piece.data(), 1, piece.size(), stdout);
+                   std::fflush(stdout);
+                 },
+                 guard.flag()));
   fmt::print("\n");
   std::fflush(stdout);
   if (guard.interrupted()) fmt::print(stderr, "[stopped]\n");

@@ -5,14 +5,13 @@
 namespace sluice::cli {
 
 Conversation::Conversation(const TextModel& model, std::string system)
-    : model_(model), system_(std::move(system)), session_(model.engine().new_session()) {
+    : model_(model), system_(std::move(system)) {
   clear();
 }
 
 void Conversation::clear() {
   messages_ = Json::array();
   if (!system_.empty()) messages_.push_back({{"role", "system"}, {"content", system_}});
-  session_->clear();
 }
 
 void Conversation::set_system(std::string system) {
@@ -24,7 +23,8 @@ Result<Answer> Conversation::ask(std::string_view text,
                                  engine::GenerateRequest request,
                                  int default_max_tokens,
                                  const std::vector<std::string>& stop_strings,
-                                 const std::function<void(std::string_view)>& on_text) {
+                                 const std::function<void(std::string_view)>& on_text,
+                                 const std::atomic<bool>* cancel) {
   auto messages = messages_;
   messages.push_back({{"role", "user"}, {"content", text}});
   SLUICE_TRY(request.prompt, model_.encode_chat(messages));
@@ -39,7 +39,7 @@ Result<Answer> Conversation::ask(std::string_view text,
     }
     request.max_tokens = std::min(default_max_tokens, room);
   }
-  SLUICE_TRY(auto answer, generate_answer(model_, request, stop_strings, on_text, session_.get()));
+  SLUICE_TRY(auto answer, generate_answer(model_, request, stop_strings, on_text, cancel));
   messages.push_back({{"role", "assistant"}, {"content", answer.text}});
   messages_ = std::move(messages);
   return answer;

@@ -1,7 +1,7 @@
 // A multi-turn chat without its terminal: the messages, and answers that extend them.
 #pragma once
 
-#include <memory>
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -11,7 +11,8 @@
 
 namespace sluice::cli {
 
-// Keeps its tokens in a session of the engine, so that a turn computes only what is new.
+// The engine keeps the tokens of the last turn in its cache, so that a turn computes only what is
+// new.
 class Conversation {
  public:
   // model must outlive it. system may be empty.
@@ -30,13 +31,13 @@ class Conversation {
                      engine::GenerateRequest request,
                      int default_max_tokens,
                      const std::vector<std::string>& stop_strings,
-                     const std::function<void(std::string_view)>& on_text);
+                     const std::function<void(std::string_view)>& on_text,
+                     const std::atomic<bool>* cancel);
 
  private:
   const TextModel& model_;
   std::string system_;
   Json messages_ = Json::array();
-  std::unique_ptr<engine::Session> session_;
 };
 
 }  // namespace sluice::cli

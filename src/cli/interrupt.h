@@ -15,7 +15,7 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // For GenerateRequest::cancel.
+  // For Engine::generate.
   const std::atomic<bool>* flag() const;
   bool interrupted() const { return flag()->load(); }
 

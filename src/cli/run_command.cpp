@@ -95,7 +95,6 @@ Result<int> run_once(const RunFlags& flags) {
   }
 
   InterruptGuard guard;
-  request.cancel = guard.flag();
   auto on_text = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
@@ -105,7 +104,8 @@ Result<int> run_once(const RunFlags& flags) {
              generate_answer(model,
                              request,
                              flags.generation.stop,
-                             flags.json ? silent : std::function<void(std::string_view)>(on_text)));
+                             flags.json ? silent : std::function<void(std::string_view)>(on_text),
+                             guard.flag()));
   if (flags.json) {
     // Bytes that are no UTF-8 (in "token") become U+FFFD; "bytes" has them as they are.
     fmt::print("{}\n",

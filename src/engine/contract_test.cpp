@@ -23,13 +23,12 @@ struct Stream {
   bool operator==(const Stream&) const = default;
 };
 
-Stream stream_of(Engine& engine,
-                 bool sampled,
-                 std::optional<int> chunk = std::nullopt,
-                 Session* session = nullptr,
-                 int prompt = kPrompt) {
+GenerateRequest request_of(bool sampled,
+                           std::optional<int> chunk = std::nullopt,
+                           int prompt = kPrompt,
+                           int prompt_seed = 1) {
   GenerateRequest request;
-  request.prompt = random_tokens(kPrompt, 1);
+  request.prompt = random_tokens(kPrompt, prompt_seed);
   request.prompt.resize(prompt);
   request.max_tokens = std::min(kOutput, prompt);
   request.ignore_eos = true;
@@ -39,15 +38,15 @@ Stream stream_of(Engine& engine,
   request.sampling.top_p = 0.95;
   request.sampling.repetition_penalty = 1.1;
   request.sampling.seed = 42;
+  request.reuse_prefix = false;
+  return request;
+}
+
+Stream stream_of(Engine& engine, const GenerateRequest& request) {
+  auto pending = submit(engine, request);
   Stream stream;
-  auto result = engine.generate(
-      request,
-      [&](const TokenEvent& event) {
-        stream.logprobs.push_back(*event.logprob);
-        return true;
-      },
-      session);
-  stream.tokens = result.value().tokens;
+  stream.tokens = pending->result().value().tokens;
+  stream.logprobs = pending->logprobs;
   return stream;
 }
 
@@ -57,7 +56,7 @@ struct BothStreams {
 };
 
 BothStreams streams_of(Engine& engine, std::optional<int> chunk = std::nullopt) {
-  return {stream_of(engine, false, chunk), stream_of(engine, true, chunk)};
+  return {stream_of(engine, request_of(false, chunk)), stream_of(engine, request_of(true, chunk))};
 }
 
 TEST(ContractEngine, PrefillCutsMoveNoBit) {
@@ -80,7 +79,7 @@ TEST(ContractEngine, ThreadsMoveNoBit) {
 TEST(ContractEngine, InstructionSetVariantsMoveNoBit) {
   // Few tokens: the generic variant, without hardware FMA, needs most of a second for each.
   constexpr int kFew = 9;
-  auto few = [](Engine& engine) { return stream_of(engine, true, std::nullopt, nullptr, kFew); };
+  auto few = [](Engine& engine) { return stream_of(engine, request_of(true, std::nullopt, kFew)); };
   const auto expected = few(*load_engine());
   for (const auto isa : kernels::supported_isas()) {
     EngineOptions options;
@@ -92,16 +91,42 @@ TEST(ContractEngine, InstructionSetVariantsMoveNoBit) {
 TEST(ContractEngine, ACachedPrefixMovesNoBit) {
   auto engine = load_engine();
   for (const bool sampled : {false, true}) {
-    const auto cold = stream_of(*engine, sampled);
+    const auto cold = stream_of(*engine, request_of(sampled));
     for (int prefix : {1, 63, 64, 65, kPrompt - 2}) {
-      auto session = engine->new_session();
-      GenerateRequest request;
-      request.prompt = random_tokens(kPrompt, 1);
-      request.prompt.resize(prefix);
+      // An engine for each: what is left of a longer one would be taken.
+      auto warm = load_engine();
+      auto request = request_of(false, std::nullopt, prefix);
       request.max_tokens = 1;
-      ASSERT_TRUE(engine->generate(request, {}, session.get()).ok());
-      ASSERT_EQ(session->cached_tokens(), prefix);
-      EXPECT_EQ(stream_of(*engine, sampled, std::nullopt, session.get()), cold) << prefix;
+      ASSERT_TRUE(warm->generate(request).ok());
+      request = request_of(sampled);
+      request.reuse_prefix = true;
+      auto pending = submit(*warm, request);
+      const auto result = pending->result().value();
+      EXPECT_EQ(result.usage.cached_tokens, prefix);
+      EXPECT_EQ((Stream{result.tokens, pending->logprobs}), cold) << prefix;
+    }
+  }
+}
+
+TEST(ContractEngine, RowsThatShareThePassesMoveNoBit) {
+  auto engine = load_engine();
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 6; ++i) {
+    requests.push_back(request_of(i % 2 == 1, std::nullopt, 5 + 29 * i, i));
+    requests.back().max_tokens = 8 + 3 * i;  // they end at different passes
+  }
+  std::vector<Stream> alone;
+  for (const auto& request : requests) alone.push_back(stream_of(*engine, request));
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::shared_ptr<PendingRequest>> together;
+    for (const auto& request : requests) {
+      together.push_back(submit(*engine, request));
+      // In the second round they arrive while others decode.
+      if (round == 1) together.back()->wait_for_token();
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const auto tokens = together[i]->result().value().tokens;
+      EXPECT_EQ((Stream{tokens, together[i]->logprobs}), alone[i]) << "row " << i;
     }
   }
 }

@@ -1,5 +1,9 @@
 #include "engine/engine.h"
 
+#include <algorithm>
+#include <future>
+#include <utility>
+
 #include "engine/engine_state.h"
 
 namespace sluice::engine {
@@ -18,35 +22,33 @@ auto guarded(Task&& task) -> decltype(task()) {
   }
 }
 
+// The sink of generate(): one thread waits for the end.
+class WaitingSink : public Sink {
+ public:
+  WaitingSink(const TokenCallback& on_token, const std::atomic<bool>* cancel)
+      : on_token_(on_token), cancel_(cancel) {}
+
+  bool on_token(const TokenEvent& event) override { return !on_token_ || on_token_(event); }
+  bool cancelled() const override { return cancel_ && cancel_->load(); }
+  void on_end(Result<GenerateResult> result) override { result_.set_value(std::move(result)); }
+  Result<GenerateResult> wait() { return result_.get_future().get(); }
+
+ private:
+  const TokenCallback& on_token_;  // generate() waits, so its arguments outlive this
+  const std::atomic<bool>* cancel_;
+  std::promise<Result<GenerateResult>> result_;
+};
+
 }  // namespace
 
-Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
-
-Session::~Session() {
-  auto engine = state_->engine.lock();
-  if (!engine) return;
-  engine->thread.run([&] {
-    engine->sessions.remove(state_.get());
-    state_->reset();
-  });
-}
-
-void Session::clear() {
-  if (auto engine = state_->engine.lock()) engine->thread.run([&] { state_->reset(); });
-}
-
-int Session::cached_tokens() const {
-  return state_->num_cached;
-}
-
-Engine::Engine(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Engine::~Engine() {
   state_->thread.run([&] { state_->close(); });
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options) {
-  std::unique_ptr<Engine> engine(new Engine(std::make_shared<State>()));
+  std::unique_ptr<Engine> engine(new Engine(std::make_unique<State>()));
   auto& state = *engine->state_;
   SLUICE_TRY_STATUS(state.thread.run([&] { return guarded([&] { return state.open(options); }); }));
   return engine;
@@ -56,25 +58,30 @@ const ModelInfo& Engine::info() const {
   return state_->info;
 }
 
-std::unique_ptr<Session> Engine::new_session() {
-  auto session = std::make_unique<Session::State>();
-  session->engine = state_;
-  state_->thread.run([&] { state_->sessions.push_back(session.get()); });
-  return std::unique_ptr<Session>(new Session(std::move(session)));
+Status Engine::submit(const GenerateRequest& request, std::shared_ptr<Sink> sink) {
+  return state_->submit(request, std::move(sink));
 }
 
 Result<GenerateResult> Engine::generate(const GenerateRequest& request,
                                         const TokenCallback& on_token,
-                                        Session* session) {
-  auto* session_state = session ? session->state_.get() : nullptr;
-  if (session_state && session_state->engine.lock() != state_) {
-    return make_error(ErrorCode::kInvalidArgument, "the session belongs to another engine");
+                                        const std::atomic<bool>* cancel) {
+  if (state_->thread.is_current()) {
+    return make_error(ErrorCode::kInternal,
+                      "the engine was asked to wait on its own thread, from a callback");
   }
-  return guarded([&] {
-    return state_->thread.run([&] {
-      return guarded([&] { return state_->generate(request, on_token, session_state); });
-    });
-  });
+  auto sink = std::make_shared<WaitingSink>(on_token, cancel);
+  SLUICE_TRY_STATUS(state_->submit(request, sink));
+  return sink->wait();
+}
+
+Load Engine::load() const {
+  std::lock_guard lock(state_->mutex);
+  Load load;
+  load.running = state_->scheduler->running();
+  load.queued = std::max(0, state_->wanted() - load.running);
+  load.queue_limit = state_->queue_limit;
+  load.preemptions = state_->scheduler->preemptions();
+  return load;
 }
 
 std::vector<KernelReport> Engine::kernel_report() const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <utility>
 
 #include "engine/sampling_defaults.h"
 #include "loader/checkpoint.h"
@@ -10,9 +12,7 @@
 namespace sluice::engine {
 namespace {
 
-// mlx-lm's prefill_step_size; larger passes gain nothing and hold more transient memory.
-constexpr int kMaxPrefillChunk = 2048;
-constexpr int kFastPrefillChunk = 512;
+constexpr int kDefaultMaxRows = 8;
 
 Result<kernels::ContextOptions> context_options(const EngineOptions& options) {
   kernels::ContextOptions context;
@@ -60,43 +60,32 @@ Result<models::ModelOptions> model_options(const EngineOptions& options) {
   return model;
 }
 
-std::vector<int32_t> merged(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  std::sort(a.begin(), a.end());
-  a.erase(std::unique(a.begin(), a.end()), a.end());
-  return a;
-}
-
-Status check_ids(const char* what, const std::vector<int32_t>& ids, int vocab_size) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{} {} is {}; the model's token ids are in [0, {}]",
-                        what,
-                        i,
-                        ids[i],
-                        vocab_size - 1);
-    }
+Result<int> max_rows_of(const EngineOptions& options) {
+  const bool reference = options.mode == Mode::kReference;
+  if (options.max_rows < 0 || options.queue_limit < 0) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{} rows at once and {} waiting requests; neither may be negative",
+                      options.max_rows,
+                      options.queue_limit);
   }
-  return {};
-}
-
-bool extends(std::span<const int32_t> prompt, const std::vector<int32_t>& tokens) {
-  return tokens.size() < prompt.size() && std::equal(tokens.begin(), tokens.end(), prompt.begin());
+  if (reference && options.max_rows > 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "reference mode runs one row at a time, not {}: the bits of its arithmetic "
+                      "depend on what shares a pass",
+                      options.max_rows);
+  }
+  if (options.max_rows > 0) return options.max_rows;
+  return reference ? 1 : kDefaultMaxRows;
 }
 
 }  // namespace
-
-void Session::State::reset() {
-  cached.state.reset();
-  cached.tokens.clear();
-  num_cached = 0;
-}
 
 Status Engine::State::open(const EngineOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   SLUICE_TRY(const auto for_context, context_options(options));
   SLUICE_TRY(const auto for_model, model_options(options));
+  SLUICE_TRY(max_rows, max_rows_of(options));
+  queue_limit = options.queue_limit;
   SLUICE_TRY(context, kernels::Context::create(for_context));
   mode = options.mode;
   loader::OpenOptions open_options;
@@ -128,117 +117,75 @@ Status Engine::State::open(const EngineOptions& options) {
   info.tokenizer_config_json = checkpoint.tokenizer_config.dump();
   info.chat_template = std::move(checkpoint.chat_template);
   info.tool_chat_template = std::move(checkpoint.tool_chat_template);
+
+  SchedulerOptions rows;
+  rows.mode = mode;
+  rows.max_rows = max_rows;
+  rows.keep_prefixes = options.keep_prefixes.value_or(mode == Mode::kFast);
+  scheduler = std::make_unique<Scheduler>(*model, rows, [this](const Sink& ended) {
+    std::lock_guard lock(mutex);
+    std::erase_if(live, [&](const auto& sink) { return sink.get() == &ended; });
+  });
   info.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {};
 }
 
-void Engine::State::close() {
-  for (auto* session : sessions) session->reset();
-  sessions.clear();
-  model.reset();
+int Engine::State::wanted() const {
+  return static_cast<int>(
+      std::count_if(live.begin(), live.end(), [](const auto& sink) { return !sink->cancelled(); }));
 }
 
-Result<GenerationPlan> Engine::State::make_plan(const GenerateRequest& request) const {
-  if (request.prompt.empty()) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the prompt is empty; give at least one token to start from");
+Status Engine::State::submit(const GenerateRequest& request, std::shared_ptr<Sink> sink) {
+  SLUICE_TRY(auto plan, make_plan(request, info, mode));
+  auto row = std::make_unique<Row>(request.prompt, std::move(plan), sink);
+  std::lock_guard lock(mutex);
+  if (const int queued = wanted() - max_rows; queued >= queue_limit) {
+    return make_error(ErrorCode::kResourceExhausted,
+                      "the queue is full: {} requests are waiting and {} may; try again later",
+                      std::max(queued, 0),
+                      queue_limit);
   }
-  SLUICE_TRY_STATUS(check_ids("prompt token", request.prompt, info.vocab_size));
-  SLUICE_TRY_STATUS(check_ids("stop_token_ids entry", request.stop_token_ids, info.vocab_size));
-  GenerationPlan plan;
-  plan.prompt = request.prompt;
-  SLUICE_TRY(plan.sampling,
-             resolve_sampling(request.sampling, info.sampling_defaults, info.vocab_size));
-
-  const int64_t limit = std::min(info.context_tokens, info.cache_tokens);
-  const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  if (request.max_tokens && *request.max_tokens < 1) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "max_tokens is {}; it must be at least 1",
-                      *request.max_tokens);
-  }
-  const int64_t wanted = prompt_tokens + request.max_tokens.value_or(1);
-  if (wanted > limit) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the prompt's {} tokens and max_tokens {} make {}, but at most {} fit (the "
-                      "model's context is {}, the cache holds {}); shorten one{}",
-                      prompt_tokens,
-                      request.max_tokens.value_or(1),
-                      wanted,
-                      limit,
-                      info.context_tokens,
-                      info.cache_tokens,
-                      info.cache_tokens < info.context_tokens ? " or enlarge the cache" : "");
-  }
-  plan.max_tokens = request.max_tokens.value_or(static_cast<int>(limit - prompt_tokens));
-  if (request.min_tokens < 0 || request.min_tokens > plan.max_tokens) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "min_tokens is {}; it must be in [0, {}], the largest number of tokens here",
-                      request.min_tokens,
-                      plan.max_tokens);
-  }
-  plan.min_tokens = request.min_tokens;
-  const int chunk = request.prefill_chunk.value_or(mode == Mode::kReference ? kMaxPrefillChunk
-                                                                            : kFastPrefillChunk);
-  if (chunk < 1 || chunk > kMaxPrefillChunk) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "prefill_chunk is {}; it must be in [1, {}]",
-                      chunk,
-                      kMaxPrefillChunk);
-  }
-  // The session is not known yet: one cut stands for the chunk size.
-  plan.cuts = {chunk};
-  plan.banned_ids = merged(info.eos_token_ids, request.stop_token_ids);
-  plan.stop_ids = request.ignore_eos ? request.stop_token_ids : plan.banned_ids;
-  plan.prompt_index = request.prompt_index;
-  plan.choice_index = request.choice_index;
-  plan.cancel = request.cancel;
-  return plan;
+  live.push_back(std::move(sink));
+  incoming.push_back(std::move(row));
+  if (!std::exchange(pumping, true)) thread.post([this] { pump(); });
+  return {};
 }
 
-void Engine::State::make_room(const cache::SequenceState& sequence,
-                              int positions,
-                              const Session::State* keep) {
-  auto pages_of = [](const Session::State& session) {
-    return session.cached.state ? static_cast<int>(session.cached.state->pages().size()) : 0;
-  };
-  int held = 0;
-  for (const auto* session : sessions) held += pages_of(*session);
-  const int total = model->new_sequence()->missing_pages(info.cache_tokens);
-  for (auto* session : sessions) {
-    if (held + sequence.missing_pages(positions) <= total) return;
-    if (session == keep) continue;
-    held -= pages_of(*session);
-    session->reset();
+void Engine::State::pump() {
+  std::vector<std::unique_ptr<Row>> arrived;
+  {
+    std::lock_guard lock(mutex);
+    if (closed) return;
+    arrived.swap(incoming);
   }
-}
-
-Result<GenerateResult> Engine::State::generate(const GenerateRequest& request,
-                                               const TokenCallback& on_token,
-                                               Session::State* session) {
-  SLUICE_TRY(auto plan, make_plan(request));
-  CachedSequence alone;
-  CachedSequence& sequence = session ? session->cached : alone;
-  if (session)
-    sessions.splice(sessions.end(), sessions, std::find(sessions.begin(), sessions.end(), session));
-  if (!sequence.state || !extends(plan.prompt, sequence.tokens)) {
-    sequence = {model->new_sequence(), {}};
-  }
-  const int uncomputed = static_cast<int>(plan.prompt.size() - sequence.tokens.size());
-  plan.cuts = prefill_cuts(uncomputed, plan.cuts.front(), mode);
-  make_room(*sequence.state, uncomputed + plan.max_tokens, session);
-
-  Generation generation(*model, sampler, sequence, plan);
+  for (auto& row : arrived) scheduler->add(std::move(row));
+  bool more = false;
   try {
-    auto result = generation.run(on_token);
-    if (session && !result.ok()) session->reset();
-    if (session) session->num_cached = static_cast<int>(session->cached.tokens.size());
-    return result;
-  } catch (...) {
-    if (session) session->reset();
-    throw;
+    more = scheduler->step();
+  } catch (const std::exception& e) {
+    // Not the fault of a row, those are caught: nothing that runs can be trusted any more.
+    scheduler->end_all({ErrorCode::kInternal, fmt::format("the scheduler failed: {}", e.what())});
   }
+  std::lock_guard lock(mutex);
+  // Queued again and not looped here, so that other tasks of the thread get their turn.
+  pumping = more || !incoming.empty();
+  if (pumping) thread.post([this] { pump(); });
+}
+
+void Engine::State::close() {
+  std::vector<std::unique_ptr<Row>> arrived;
+  {
+    std::lock_guard lock(mutex);
+    closed = true;
+    arrived.swap(incoming);
+  }
+  if (scheduler) {
+    for (auto& row : arrived) scheduler->add(std::move(row));
+    scheduler->end_all({ErrorCode::kInternal, "the engine shuts down"});
+  }
+  scheduler.reset();
+  model.reset();
 }
 
 }  // namespace sluice::engine

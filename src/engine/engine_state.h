@@ -1,49 +1,48 @@
-// What Engine hides: everything here but the thread is touched on the engine thread only. Internal
-// to engine/.
+// What Engine hides. Internal to engine/.
 #pragma once
 
-#include <atomic>
-#include <list>
+#include <deque>
 #include <memory>
-#include <string>
+#include <mutex>
+#include <vector>
 
 #include "engine/engine.h"
 #include "engine/engine_thread.h"
-#include "engine/generation.h"
+#include "engine/scheduler.h"
 #include "kernels/context.h"
 #include "models/registry.h"
 
 namespace sluice::engine {
 
-struct Session::State {
-  std::weak_ptr<Engine::State> engine;
-  CachedSequence cached;           // engine thread
-  std::atomic<int> num_cached{0};  // for cached_tokens() on any thread
-
-  void reset();
-};
-
 struct Engine::State {
-  EngineThread thread;
-  ModelInfo info;  // constant after load
-
+  // Constant after open().
+  ModelInfo info;
   Mode mode = Mode::kFast;
+  int max_rows = 1;
+  int queue_limit = 0;
+
   std::unique_ptr<kernels::Context> context;  // outlives the model; its counters are thread safe
-  std::unique_ptr<models::Model> model;
-  sampling::Sampler sampler;
-  std::list<Session::State*> sessions;  // the one used last at the end
+  std::unique_ptr<models::Model> model;       // engine thread, as the scheduler
+  std::unique_ptr<Scheduler> scheduler;
+
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Sink>> live;     // accepted and not ended; guarded by mutex
+  std::vector<std::unique_ptr<Row>> incoming;  // guarded by mutex
+  bool pumping = false;                        // pump() runs or is queued; guarded by mutex
+  bool closed = false;                         // guarded by mutex
+
+  EngineThread thread;  // last: its end runs what is queued, which uses the rest
 
   // On the engine thread. May throw.
   Status open(const EngineOptions& options);
-  Result<GenerateResult> generate(const GenerateRequest& request,
-                                  const TokenCallback& on_token,
-                                  Session::State* session);
+  // On the engine thread: one step of the scheduler, and again while there is work.
+  void pump();
   void close();
 
- private:
-  Result<GenerationPlan> make_plan(const GenerateRequest& request) const;
-  // Drops idle sessions until `positions` more fit behind `sequence`.
-  void make_room(const cache::SequenceState& sequence, int positions, const Session::State* keep);
+  // Any thread.
+  Status submit(const GenerateRequest& request, std::shared_ptr<Sink> sink);
+  // Accepted requests that somebody still waits for; under the mutex.
+  int wanted() const;
 };
 
 }  // namespace sluice::engine

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "engine/generation.h"
+#include "engine/row.h"
 #include "engine/test_model.h"
 
 namespace sluice::engine {
@@ -18,6 +18,14 @@ GenerateRequest request_of(std::vector<int32_t> prompt, int max_tokens) {
   request.max_tokens = max_tokens;
   request.ignore_eos = true;
   return request;
+}
+
+std::vector<int> prefill_cuts(int tokens, int chunk, Mode mode) {
+  std::vector<int> cuts;
+  for (int rest = tokens; rest > 0; rest -= cuts.back()) {
+    cuts.push_back(next_prefill_cut(rest, chunk, mode));
+  }
+  return cuts;
 }
 
 TEST(PrefillCuts, FastModeCutsEverythingReferenceModeLeavesTheLastTokenAlone) {
@@ -54,6 +62,13 @@ TEST(Engine, LoadingSaysWhatIsWrong) {
                 o.check_kernels = true;
               }),
               HasSubstr("checking kernels"));
+  EXPECT_THAT(message([](auto& o) { o.max_rows = -3; }), HasSubstr("-3 rows"));
+  EXPECT_THAT(message([](auto& o) { o.queue_limit = -7; }), HasSubstr("-7 waiting"));
+  EXPECT_THAT(message([](auto& o) {
+                o.mode = Mode::kReference;
+                o.max_rows = 2;
+              }),
+              HasSubstr("one row at a time"));
 }
 
 class EngineTest : public testing::Test {
@@ -146,15 +161,15 @@ TEST_F(EngineTest, CallbackAndCancelFlagEndTheRequest) {
   EXPECT_FALSE(stopped->stop_token.has_value());
 
   std::atomic<bool> cancel{false};
-  request.cancel = &cancel;
-  auto cancelled = engine_->generate(request, [&](const TokenEvent& e) {
+  const auto at_second = [&](const TokenEvent& e) {
     cancel = e.index == 1;
     return true;
-  });
+  };
+  auto cancelled = engine_->generate(request, at_second, &cancel);
   ASSERT_TRUE(cancelled.ok());
   EXPECT_EQ(cancelled->tokens.size(), 2u);
   EXPECT_EQ(cancelled->finish_reason, FinishReason::kCancelled);
-  auto before_start = engine_->generate(request);
+  auto before_start = engine_->generate(request, {}, &cancel);
   EXPECT_TRUE(before_start->tokens.empty());
 }
 
@@ -189,26 +204,28 @@ TEST_F(EngineTest, EndTokensEndUnlessIgnored) {
   EXPECT_EQ(later.tokens[2], eos);
 }
 
-TEST_F(EngineTest, SessionsReuseExtendedPromptsOnlyAndGivePagesUp) {
-  auto session = engine_->new_session();
+TEST_F(EngineTest, PromptsThatExtendAnEndedSequenceComputeTheRest) {
   auto prompt = random_tokens(100, 7);
-  auto first = engine_->generate(request_of(prompt, 5), {}, session.get()).value();
+  auto first = engine_->generate(request_of(prompt, 5)).value();
   EXPECT_EQ(first.usage.cached_tokens, 0);
-  EXPECT_EQ(session->cached_tokens(), 104);
   prompt.insert(prompt.end(), first.tokens.begin(), first.tokens.end());
   prompt.push_back(33);
-  EXPECT_EQ(engine_->generate(request_of(prompt, 5), {}, session.get())->usage.cached_tokens, 104);
+  auto other = request_of(prompt, 5);
+  other.reuse_prefix = false;
+  const auto cold = engine_->generate(other).value();
+  EXPECT_EQ(cold.usage.cached_tokens, 0);
+  const auto warm = engine_->generate(request_of(prompt, 5)).value();
+  EXPECT_EQ(warm.usage.cached_tokens, 104);
+  EXPECT_EQ(warm.tokens, cold.tokens);
   prompt[50] ^= 1;
-  EXPECT_EQ(engine_->generate(request_of(prompt, 5), {}, session.get())->usage.cached_tokens, 0);
+  EXPECT_EQ(engine_->generate(request_of(prompt, 5))->usage.cached_tokens, 0);
 
-  // Another request that needs the whole cache takes the idle session's pages.
-  auto whole = engine_->generate(request_of(random_tokens(1020, 8), 2));
-  ASSERT_TRUE(whole.ok()) << whole.error().message;
-  EXPECT_TRUE(engine_->generate(request_of(random_tokens(1000, 8), 20)).ok());
-  EXPECT_EQ(session->cached_tokens(), 0);
-  EXPECT_TRUE(engine_->generate(request_of(prompt, 5), {}, session.get()).ok());
-  session->clear();
-  EXPECT_EQ(session->cached_tokens(), 0);
+  // Requests that need the whole cache take the pages of what is idle.
+  ASSERT_TRUE(engine_->generate(request_of(random_tokens(1020, 8), 2)).ok());
+  ASSERT_TRUE(engine_->generate(request_of(random_tokens(1000, 9), 20)).ok());
+  prompt[50] ^= 1;
+  EXPECT_EQ(engine_->generate(request_of(prompt, 5))->usage.cached_tokens, 0);
+  EXPECT_EQ(engine_->load().preemptions, 0);
 }
 
 TEST_F(EngineTest, CallbacksThatThrowOrCallTheEngineAreErrors) {
@@ -236,15 +253,77 @@ TEST_F(EngineTest, SeveralThreadsMayAsk) {
   for (const auto& answer : answers) EXPECT_EQ(answer, alone);
 }
 
-TEST(EngineLifetime, ASessionMayOutliveItsEngine) {
+TEST(EngineRows, TheQueueIsBoundedAndCancellingFreesIt) {
+  EngineOptions options;
+  options.max_rows = 1;
+  options.queue_limit = 1;
+  auto engine = load_engine(options);
+  const auto endless = request_of(random_tokens(5, 1), 900);
+  auto running = submit(*engine, endless);
+  running->wait_for_token();
+  auto waiting = submit(*engine, endless);
+  const auto refused = engine->submit(endless, std::make_shared<PendingRequest>());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("1 requests are waiting and 1 may"));
+  EXPECT_EQ(engine->load().running, 1);
+  EXPECT_EQ(engine->load().queued, 1);
+  EXPECT_EQ(engine->load().queue_limit, 1);
+
+  // One that waits ends before the running one does.
+  waiting->cancel = true;
+  const auto never_ran = waiting->result().value();
+  EXPECT_EQ(never_ran.finish_reason, FinishReason::kCancelled);
+  EXPECT_TRUE(never_ran.tokens.empty());
+  auto next = submit(*engine, request_of(random_tokens(5, 2), 3));
+  running->cancel = true;
+  const auto cut = running->result().value();
+  EXPECT_EQ(cut.finish_reason, FinishReason::kCancelled);
+  EXPECT_LT(cut.tokens.size(), 900u);
+  EXPECT_EQ(next->result().value().tokens.size(), 3u);
+}
+
+TEST(EngineRows, AFullCachePreemptsAndChangesNoToken) {
+  EngineOptions options;
+  options.cache_tokens = 256;  // four pages for three rows that want two to three each
+  auto engine = load_engine(options);
+  std::vector<GenerateRequest> requests;
+  std::vector<std::vector<int32_t>> alone;
+  for (int i = 0; i < 3; ++i) {
+    requests.push_back(request_of(random_tokens(40 + i, 20 + i), 100));
+    requests.back().reuse_prefix = false;
+    alone.push_back(engine->generate(requests.back()).value().tokens);
+  }
+  std::vector<std::shared_ptr<PendingRequest>> together;
+  for (const auto& request : requests) together.push_back(submit(*engine, request));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(together[i]->result().value().tokens, alone[i]) << i;
+  EXPECT_GT(engine->load().preemptions, 0);
+}
+
+TEST(EngineRows, AFaultEndsItsOwnRowOnly) {
   auto engine = load_engine();
-  auto session = engine->new_session();
-  auto other = load_engine();
-  ASSERT_TRUE(engine->generate(request_of({1, 2, 3}, 2), {}, session.get()).ok());
-  EXPECT_FALSE(other->generate(request_of({1, 2, 3}, 2), {}, session.get()).ok());
+  const auto request = request_of(random_tokens(30, 3), 12);
+  const auto alone = engine->generate(request).value().tokens;
+  auto good = submit(*engine, request);
+  auto bad = std::make_shared<PendingRequest>();
+  bad->hook = [](const TokenEvent& event) {
+    if (event.index == 2) throw std::runtime_error("the client's fault");
+  };
+  engine->submit(request, bad).or_throw();
+  const auto failed = bad->result();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message, HasSubstr("the client's fault"));
+  EXPECT_EQ(good->result().value().tokens, alone);
+}
+
+TEST(EngineLifetime, EndingTheEngineEndsItsRequests) {
+  auto engine = load_engine();
+  auto running = submit(*engine, request_of(random_tokens(5, 1), 900));
+  running->wait_for_token();
   engine.reset();
-  EXPECT_EQ(session->cached_tokens(), 0);
-  session->clear();
+  const auto result = running->result();
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message, HasSubstr("shuts down"));
 }
 
 TEST(EngineCheck, CheckModeReportsWhatRanAndHowFarItIsFromTheReference) {

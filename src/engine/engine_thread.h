@@ -23,11 +23,17 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
+  // Whether the caller is a task of it.
+  bool is_current() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+  // Queues the task and returns. Any thread. The task must not throw.
+  void post(std::function<void()> task);
+
   // Runs task there, waits, and returns its value or rethrows its exception. On the engine thread
   // itself it throws Exception(kInternal): waiting there would be for ever.
   template <class Task>
   auto run(Task&& task) -> decltype(task()) {
-    if (std::this_thread::get_id() == thread_.get_id()) {
+    if (is_current()) {
       throw_error(ErrorCode::kInternal, "the engine was called from one of its own callbacks");
     }
     // By reference: the caller waits, so the task outlives its run.
@@ -38,7 +44,6 @@ class EngineThread {
   }
 
  private:
-  void post(std::function<void()> task);
   void loop();
 
   std::mutex mutex_;

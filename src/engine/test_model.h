@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
@@ -37,6 +40,36 @@ inline std::vector<int32_t> random_tokens(int count, int seed) {
   std::vector<int32_t> tokens(count);
   for (auto& token : tokens) token = id(random);
   return tokens;
+}
+
+// Submits a request and hands out its end later. Any thread but the engine's.
+class PendingRequest : public Sink {
+ public:
+  bool on_token(const TokenEvent& event) override {
+    if (event.index == 0) first_token.set_value();
+    if (event.logprob) logprobs.push_back(*event.logprob);
+    if (hook) hook(event);
+    return true;
+  }
+  bool cancelled() const override { return cancel; }
+  void on_end(Result<GenerateResult> result) override { end_.set_value(std::move(result)); }
+
+  void wait_for_token() { first_token.get_future().wait(); }
+  Result<GenerateResult> result() { return end_.get_future().get(); }
+
+  std::atomic<bool> cancel{false};
+  std::function<void(const TokenEvent&)> hook;  // on the engine thread
+  std::vector<float> logprobs;                  // after result()
+  std::promise<void> first_token;
+
+ private:
+  std::promise<Result<GenerateResult>> end_;
+};
+
+inline std::shared_ptr<PendingRequest> submit(Engine& engine, const GenerateRequest& request) {
+  auto pending = std::make_shared<PendingRequest>();
+  engine.submit(request, pending).or_throw();
+  return pending;
 }
 
 }  // namespace sluice::engine

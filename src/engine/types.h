@@ -1,7 +1,6 @@
 // What goes into the engine and what comes out: plain values, no MLX.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -31,6 +30,14 @@ struct EngineOptions {
   int threads = 0;    // 0: what affinity and the cgroup's quota allow
   bool check_kernels = false;
   int cache_tokens = 0;  // positions of KV storage over all sequences; 0: min(context, 8192)
+  // Requests that may share a pass; 0: 8, in reference mode 1, where no more are allowed since the
+  // bits of a row would depend on its neighbours.
+  int max_rows = 0;
+  int queue_limit = 64;  // requests that may wait beyond those, >= 0
+  // Ended sequences stay in the cache while there is room, and a prompt that begins with all tokens
+  // of one computes only the rest. Unset: in fast mode, where it moves no bit; in reference mode it
+  // may move some.
+  std::optional<bool> keep_prefixes;
   // Called on the engine thread while weights come in; bytes. Must not call the engine.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
@@ -89,8 +96,8 @@ struct GenerateRequest {
   // Tokens of one prefill pass, [1, 2048]; unset: 512, in reference mode 2048. In fast mode it
   // moves no bit of the result; in reference mode it may.
   std::optional<int> prefill_chunk;
-  // Looked at before every pass; true ends the request with kCancelled. May be null.
-  const std::atomic<bool>* cancel = nullptr;
+  // False: compute the whole prompt, whatever the cache has of it.
+  bool reuse_prefix = true;
 };
 
 struct TokenEvent {
@@ -101,21 +108,20 @@ struct TokenEvent {
   std::span<const sampling::TokenLogprob> top;  // valid during the call
 };
 
-// Called on the engine thread for every token, before the next pass starts: must be quick and must
-// not call the engine. False ends the request with kStop (a stop string was seen).
+// See Sink::on_token.
 using TokenCallback = std::function<bool(const TokenEvent&)>;
 
 enum class FinishReason {
   kStop,       // an end token, a stop token, or the callback said so
   kLength,     // max_tokens, or the context or cache is full
-  kCancelled,  // the cancel flag
+  kCancelled,  // the caller asked for it
 };
 
 const char* finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
 
 struct Usage {
   int prompt_tokens = 0;
-  int cached_tokens = 0;  // of those, taken from the session
+  int cached_tokens = 0;  // of those, found in the cache
   int completion_tokens = 0;
 };
 
@@ -132,6 +138,14 @@ struct GenerateResult {
   sampling::SamplingParams sampling;  // as resolved
   Usage usage;
   Timings timings;
+};
+
+// What the engine has to do right now.
+struct Load {
+  int running = 0;          // requests that a step may advance
+  int queued = 0;           // accepted and waiting
+  int queue_limit = 0;      // EngineOptions::queue_limit
+  int64_t preemptions = 0;  // times that a row gave up its pages to others, since load()
 };
 
 // One op's record in check mode and how often its own kernel ran.
