@@ -1,7 +1,7 @@
 # Entry points for people and for CI; `make help` lists them. The build itself is CMake + Ninja
 # (CMakePresets.json), what it needs is fetched by tools/setup.py, once per change of its pins.
 #
-# Text that the user gives (PROMPT, MODEL, LABEL) goes to the programs through the environment and
+# Text that the user gives (PROMPT, MODEL, LABEL, HOST, PORT) goes to the programs through the environment and
 # never through make's or the shell's expansion, so any character is safe in it.
 
 MODEL ?= .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -9,14 +9,23 @@ PYTHON ?= python3
 override MODEL := $(value MODEL)
 override PROMPT := $(value PROMPT)
 override LABEL := $(value LABEL)
-export MODEL PROMPT LABEL
+# Shells have a HOST of their own: only one given to make counts.
+ifneq ($(origin HOST),command line)
+override HOST := 127.0.0.1
+endif
+ifneq ($(origin PORT),command line)
+override PORT := 8080
+endif
+override HOST := $(value HOST)
+override PORT := $(value PORT)
+export MODEL PROMPT LABEL HOST PORT
 # Lets a second clone reuse what the first one compiled: paths below here count as relative.
 export CCACHE_BASEDIR ?= $(CURDIR)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build chat test bench asan tsan install clean distclean format
+.PHONY: help setup build chat serve test bench asan tsan install clean distclean format
 
 BIN := build/release/bin/sluice
 # Set-up is done again when one of these is newer than the stamp of the last one.
@@ -28,6 +37,7 @@ help:
 	@echo 'make chat                    chat with the default model (all set-up is done first)'
 	@echo 'make chat PROMPT="..."       answer once and exit'
 	@echo 'make chat MODEL=path         another model: a GGUF file or an MLX safetensors folder'
+	@echo 'make serve                   the HTTP server on it (MODEL=, HOST=, PORT=)'
 	@echo 'make build                   build everything: build/release'
 	@echo 'make test                    all tests but soak'
 	@echo 'make test LABEL=contract     one label: unit, parity, contract, e2e or soak'
@@ -67,6 +77,10 @@ chat: $(CHAT_SETUP) build/release/.configured
 	@$(call build_target,release,sluice)
 	@if [ -n "$$PROMPT" ]; then exec $(BIN) run --model="$$MODEL" --chat --prompt="$$PROMPT"; \
 	 else exec $(BIN) chat --model="$$MODEL"; fi
+
+serve: $(CHAT_SETUP) build/release/.configured
+	@$(call build_target,release,sluice)
+	@exec $(BIN) serve --model="$$MODEL" --host="$$HOST" --port="$$PORT"
 
 # ---- check and measure
 

@@ -28,7 +28,7 @@ get_property(rust_licenses GLOBAL PROPERTY SLUICE_RUST_LICENSES)
 if(rust_licenses)
   install(FILES ${rust_licenses} DESTINATION ${licenses})
 endif()
-foreach(package libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev)
+foreach(package libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libboost-dev)
   # Each Debian package has this file; on another system the packager's own copies take its place.
   install(FILES /usr/share/doc/${package}/copyright DESTINATION ${licenses}
     RENAME ${package}.copyright OPTIONAL)

@@ -3,6 +3,7 @@
 #include <utility>
 
 namespace sluice::chat {
+
 Failure failure_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
@@ -16,26 +17,34 @@ Failure failure_of(const Error& error) {
   }
 }
 
-Result<AnswerEvents> AnswerEvents::create(const text::Tokenizer& tokenizer,
-                                          const engine::GenerateRequest& request,
-                                          const std::vector<std::string>& stop,
-                                          EventChannel& channel) {
-  SLUICE_TRY(auto detokenizer, text::DetokenizerStream::create(tokenizer, true, request.prompt));
-  SLUICE_TRY(auto matcher, text::StopMatcher::create(stop));
-  return AnswerEvents(
-      tokenizer, std::move(detokenizer), std::move(matcher), request.min_tokens, channel);
-}
-
 TokenLogprob AnswerEvents::named(int32_t token, float logprob) const {
   auto bytes = tokenizer_->token_bytes(token);
   if (!bytes) bytes = tokenizer_->id_to_token(token);
   return {bytes.value_or(""), logprob};
 }
 
-bool AnswerEvents::show(std::string text) {
-  if (text.empty()) return true;
-  return channel_->push(
-      TextDelta{Channel::kContent, std::move(text), std::exchange(logprobs_, {})});
+bool AnswerEvents::send(std::vector<text::AnswerPart> parts) {
+  for (auto& part : parts) {
+    ChatEvent event;
+    if (auto* text = std::get_if<text::TextPart>(&part)) {
+      event = TextDelta{text->reasoning ? Channel::kReasoning : Channel::kContent,
+                        std::move(text->text),
+                        std::exchange(logprobs_, {})};
+    } else {
+      auto& call = std::get<text::ToolCallPart>(part);
+      called_tools_ = true;
+      event = ToolCallDelta{
+          call.index, std::move(call.id), std::move(call.name), std::move(call.arguments)};
+    }
+    if (!channel_->push(std::move(event))) return false;
+  }
+  return true;
+}
+
+bool AnswerEvents::push(std::string_view text) {
+  std::vector<text::AnswerPart> parts;
+  parser_->push(text, parts);
+  return send(std::move(parts));
 }
 
 bool AnswerEvents::on_token(const engine::TokenEvent& event) {
@@ -45,23 +54,27 @@ bool AnswerEvents::on_token(const engine::TokenEvent& event) {
     for (const auto& [token, logprob] : event.top) drawn.top.push_back(named(token, logprob));
     logprobs_.push_back(std::move(drawn));
   }
-  auto piece = detokenizer_.step(event.token);
+  auto piece = text_.push(event.token);
   if (!piece.ok()) {
     error_ = piece.error();
     return false;
   }
-  // Stop strings count from the token on with which the answer may end.
-  if (event.index + 1 < min_tokens_) return show(std::move(*piece));
-  return show(matcher_.push(*piece)) && !matcher_.stopped();
+  // The tokens of the markers count as thoughts too.
+  const bool reasoning_before = parser_->in_reasoning();
+  const bool sent = push(*piece);
+  if (reasoning_before || parser_->in_reasoning()) ++reasoning_tokens_;
+  return sent && !text_.stopped();
 }
 
 void AnswerEvents::finish(const Result<engine::GenerateResult>& result) {
   if (!result.ok()) error_ = result.error();
-  if (!error_ && !matcher_.stopped()) {
-    auto rest = detokenizer_.finish();
+  if (!error_) {
+    auto rest = text_.finish();
     if (rest.ok()) {
-      show(matcher_.push(*rest));
-      show(matcher_.finish());
+      push(*rest);
+      std::vector<text::AnswerPart> parts;
+      parser_->finish(parts);
+      send(std::move(parts));
     } else {
       error_ = rest.error();
     }
@@ -74,9 +87,13 @@ void AnswerEvents::finish(const Result<engine::GenerateResult>& result) {
     channel_->push(TextDelta{Channel::kContent, "", std::exchange(logprobs_, {})});
   }
   const auto& usage = result->usage;
-  const bool full = result->finish_reason == engine::FinishReason::kLength && !matcher_.stopped();
-  channel_->push(Finished{full ? FinishReason::kLength : FinishReason::kStop,
-                          {usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, 0}});
+  auto reason = called_tools_ ? FinishReason::kToolCalls : FinishReason::kStop;
+  if (result->finish_reason == engine::FinishReason::kLength && !text_.stopped()) {
+    reason = FinishReason::kLength;
+  }
+  channel_->push(Finished{
+      reason,
+      {usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, reasoning_tokens_}});
 }
 
 }  // namespace sluice::chat

@@ -14,29 +14,6 @@
 namespace sluice::chat {
 namespace {
 
-// A special token's text from tokenizer_config.json: a string, or an object with "content".
-std::string token_text(const Json& config, const char* key) {
-  if (!config.is_object()) return "";
-  const auto found = config.find(key);
-  if (found == config.end()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  return found->is_object() ? found->value("content", "") : "";
-}
-
-Result<std::optional<text::ChatTemplate>> make_template(const std::optional<std::string>& source,
-                                                        const engine::ModelInfo& info,
-                                                        const text::Tokenizer& tokenizer) {
-  if (!source) return std::optional<text::ChatTemplate>();
-  const auto config = Json::parse(info.tokenizer_config_json, nullptr, false);
-  auto bos = token_text(config, "bos_token");
-  if (bos.empty() && info.bos_token_id) {
-    bos = tokenizer.id_to_token(*info.bos_token_id).value_or("");
-  }
-  SLUICE_TRY(auto made,
-             text::ChatTemplate::from_source(*source, bos, token_text(config, "eos_token")));
-  return std::optional<text::ChatTemplate>(std::move(made));
-}
-
 engine::SamplingChoices sampling_of(const ChatRequest& request) {
   const auto& from = request.sampling;
   engine::SamplingChoices to;
@@ -103,12 +80,10 @@ class EngineService::Sink : public engine::Sink {
   AnswerEvents events_;
 };
 
-EngineService::EngineService(engine::Engine& engine,
-                             EngineServiceOptions options,
-                             text::Tokenizer tokenizer)
+EngineService::EngineService(engine::Engine& engine, EngineServiceOptions options, ModelText text)
     : engine_(engine),
       options_(std::move(options)),
-      tokenizer_(std::move(tokenizer)),
+      text_(std::move(text)),
       live_(std::make_shared<Live>()) {
   const auto& info = engine.info();
   model_.id = options_.model_id.empty() ? info.name : options_.model_id;
@@ -126,48 +101,15 @@ Result<std::unique_ptr<EngineService>> EngineService::create(engine::Engine& eng
                       "the event buffer holds {} events; it must hold at least 1",
                       options.channel_capacity);
   }
-  const auto& info = engine.info();
-  SLUICE_TRY(auto tokenizer, text::Tokenizer::from_json(info.tokenizer_json));
-  std::unique_ptr<EngineService> service(
-      new EngineService(engine, std::move(options), std::move(tokenizer)));
-  SLUICE_TRY(service->template_, make_template(info.chat_template, info, service->tokenizer_));
-  SLUICE_TRY(service->tool_template_,
-             make_template(info.tool_chat_template, info, service->tokenizer_));
-  return service;
+  SLUICE_TRY(auto text, ModelText::create(engine.info()));
+  return std::unique_ptr<EngineService>(
+      new EngineService(engine, std::move(options), std::move(text)));
 }
 
 EngineService::~EngineService() {
   live_->stopping = true;
   std::unique_lock lock(live_->mutex);
   live_->ended.wait(lock, [this] { return live_->count == 0; });
-}
-
-Result<std::vector<int32_t>> EngineService::encode(const Prompt& prompt) const {
-  if (const auto* messages = std::get_if<Messages>(&prompt)) return encode(*messages);
-  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
-  SLUICE_TRY(auto ids, tokenizer_.encode(std::get<std::string>(prompt)));
-  // The begin token may stand in the text and be added by the tokenizer as well.
-  const auto bos = engine_.info().bos_token_id;
-  if (bos && ids.size() >= 2 && ids[0] == *bos && ids[1] == *bos) ids.erase(ids.begin());
-  return ids;
-}
-
-Result<std::vector<int32_t>> EngineService::encode(const Messages& messages) const {
-  const bool tools = !messages.tools.empty();
-  const auto& chosen = tools && tool_template_ ? tool_template_ : template_;
-  if (!chosen) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the model has no chat template; send a raw prompt to /v1/completions");
-  }
-  const std::string messages_json = messages.messages.dump();
-  const std::string tools_json = tools ? messages.tools.dump() : "";
-  const std::string kwargs_json = messages.template_kwargs.dump();
-  text::ChatRenderInput input;
-  input.messages_json = messages_json;
-  input.tools_json = tools_json;
-  input.kwargs_json = kwargs_json;
-  SLUICE_TRY(const auto text, chosen->render(input));
-  return tokenizer_.encode(text, {.add_special = false, .parse_special = true});
 }
 
 std::optional<Failure> EngineService::check_length(const Prompt& prompt, size_t tokens) const {
@@ -192,16 +134,17 @@ Submission EngineService::submit(ChatRequest request) {
         "model",
         fmt::format("there is no model '{}'; this server has '{}'", request.model, model_.id)};
   }
-  auto tokens = encode(request.prompt);
-  if (!tokens.ok()) {
+  auto prompt = text_.encode(request.prompt);
+  if (!prompt.ok()) {
     return Failure{
-        FailureKind::kInvalidRequest, prompt_field(request.prompt), tokens.error().message};
+        FailureKind::kInvalidRequest, prompt_field(request.prompt), prompt.error().message};
   }
-  if (auto failure = check_length(request.prompt, tokens->size())) return std::move(*failure);
+  auto& tokens = prompt->tokens;
+  if (auto failure = check_length(request.prompt, tokens.size())) return std::move(*failure);
 
   engine::GenerateRequest generate;
-  const int behind = model_.context_length - static_cast<int>(tokens->size());
-  generate.prompt = std::move(*tokens);
+  const int behind = model_.context_length - static_cast<int>(tokens.size());
+  generate.prompt = std::move(tokens);
   generate.sampling = sampling_of(request);
   generate.max_tokens = std::min(request.max_tokens.value_or(behind), behind);
   generate.min_tokens = std::min(request.min_tokens, *generate.max_tokens);
@@ -210,10 +153,12 @@ Submission EngineService::submit(ChatRequest request) {
   generate.choice_index = static_cast<uint32_t>(request.choice_index);
 
   auto channel = std::make_shared<EventChannel>(options_.channel_capacity);
-  auto events = AnswerEvents::create(tokenizer_, generate, request.stop, *channel);
-  if (!events.ok()) return failure_of(events.error());
+  auto text = text::AnswerText::create(
+      text_.tokenizer(), generate.prompt, std::move(request.stop), generate.min_tokens);
+  if (!text.ok()) return failure_of(text.error());
+  AnswerEvents events(text_.tokenizer(), std::move(*text), std::move(prompt->parser), *channel);
   auto generation = std::make_shared<Generation>(channel);
-  auto sink = std::make_shared<Sink>(live_, std::move(channel), std::move(*events));
+  auto sink = std::make_shared<Sink>(live_, std::move(channel), std::move(events));
   if (auto status = engine_.submit(generate, std::move(sink)); !status.ok()) {
     return failure_of(status.error());
   }

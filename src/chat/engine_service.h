@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chat/model_text.h"
 #include "chat/service.h"
 #include "engine/engine.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
 
 namespace sluice::chat {
 
@@ -42,16 +41,12 @@ class EngineService : public Service {
   class Sink;
   struct Live;
 
-  EngineService(engine::Engine& engine, EngineServiceOptions options, text::Tokenizer tokenizer);
-  Result<std::vector<int32_t>> encode(const Prompt& prompt) const;
-  Result<std::vector<int32_t>> encode(const Messages& messages) const;
+  EngineService(engine::Engine& engine, EngineServiceOptions options, ModelText text);
   std::optional<Failure> check_length(const Prompt& prompt, size_t tokens) const;
 
   engine::Engine& engine_;
   const EngineServiceOptions options_;
-  const text::Tokenizer tokenizer_;
-  std::optional<text::ChatTemplate> template_;
-  std::optional<text::ChatTemplate> tool_template_;  // where tools have one of their own
+  const ModelText text_;
   ModelInfo model_;
   const std::shared_ptr<Live> live_;  // the sinks' way to say that they have ended
 };

@@ -4,69 +4,10 @@
 
 #include <algorithm>
 
-#include "text/stop_matcher.h"
+#include "text/answer_text.h"
 
 namespace sluice::cli {
 namespace {
-
-// Turns token events into the answer's text.
-class TextStream {
- public:
-  TextStream(text::DetokenizerStream detokenizer,
-             text::StopMatcher matcher,
-             int min_tokens,
-             const std::function<void(std::string_view)>& on_text,
-             Answer& answer)
-      : detokenizer_(std::move(detokenizer)),
-        matcher_(std::move(matcher)),
-        min_tokens_(min_tokens),
-        on_text_(on_text),
-        answer_(answer) {}
-
-  // False: a stop string ended the text, or an error did.
-  bool add(const engine::TokenEvent& event) {
-    answer_.tokens.push_back({event.token, event.logprob, {event.top.begin(), event.top.end()}});
-    if (event.stop_token) return true;
-    auto piece = detokenizer_.step(event.token);
-    if (!piece.ok()) {
-      status_ = piece.error();
-      return false;
-    }
-    if (event.index + 1 < min_tokens_) {
-      show(*piece);
-      return true;
-    }
-    show(matcher_.push(*piece));
-    return !matcher_.stopped();
-  }
-
-  // What was held back.
-  Status finish() {
-    SLUICE_TRY_STATUS(status_);
-    if (!matcher_.stopped()) {
-      SLUICE_TRY(const auto rest, detokenizer_.finish());
-      show(matcher_.push(rest));
-      show(matcher_.finish());
-    }
-    return {};
-  }
-
-  std::optional<size_t> matched() const { return matcher_.matched(); }
-
- private:
-  void show(std::string_view piece) {
-    if (piece.empty()) return;
-    answer_.text += piece;
-    if (on_text_) on_text_(piece);
-  }
-
-  text::DetokenizerStream detokenizer_;
-  text::StopMatcher matcher_;
-  const int min_tokens_;
-  const std::function<void(std::string_view)>& on_text_;
-  Answer& answer_;
-  Status status_;
-};
 
 std::string speed(int tokens, double seconds) {
   return seconds > 0 ? fmt::format("{:.1f} tok/s", tokens / seconds) : "- tok/s";
@@ -79,18 +20,29 @@ Result<Answer> generate_answer(const TextModel& model,
                                const std::vector<std::string>& stop_strings,
                                const std::function<void(std::string_view)>& on_text,
                                const std::atomic<bool>* cancel) {
-  SLUICE_TRY(auto detokenizer,
-             text::DetokenizerStream::create(model.tokenizer(), true, request.prompt));
-  SLUICE_TRY(auto matcher, text::StopMatcher::create(stop_strings));
+  SLUICE_TRY(auto text,
+             text::AnswerText::create(
+                 model.tokenizer(), request.prompt, stop_strings, request.min_tokens));
   Answer answer;
-  TextStream stream(
-      std::move(detokenizer), std::move(matcher), request.min_tokens, on_text, answer);
-  SLUICE_TRY(
-      answer.result,
-      model.engine().generate(
-          request, [&](const engine::TokenEvent& event) { return stream.add(event); }, cancel));
-  SLUICE_TRY_STATUS(stream.finish());
-  if (stream.matched()) answer.stop_string = stop_strings[*stream.matched()];
+  Status status;
+  // False: a stop string ended the text, or an error did.
+  const auto show = [&](const Result<std::string>& piece) {
+    if (!piece.ok()) {
+      status = piece.error();
+      return false;
+    }
+    answer.text += *piece;
+    if (on_text && !piece->empty()) on_text(*piece);
+    return !text.stopped();
+  };
+  const auto on_token = [&](const engine::TokenEvent& event) {
+    answer.tokens.push_back({event.token, event.logprob, {event.top.begin(), event.top.end()}});
+    return event.stop_token || show(text.push(event.token));
+  };
+  SLUICE_TRY(answer.result, model.engine().generate(request, on_token, cancel));
+  if (status.ok()) show(text.finish());
+  SLUICE_TRY_STATUS(status);
+  if (text.matched()) answer.stop_string = stop_strings[*text.matched()];
   return answer;
 }
 

@@ -14,6 +14,7 @@ using Runner = std::function<Result<int>()>;
 
 void add_chat_command(CLI::App& app, Runner& run);
 void add_run_command(CLI::App& app, Runner& run);
+void add_serve_command(CLI::App& app, Runner& run);
 void add_inspect_command(CLI::App& app, Runner& run);
 
 }  // namespace sluice::cli

@@ -27,7 +27,9 @@ Result<Answer> Conversation::ask(std::string_view text,
                                  const std::atomic<bool>* cancel) {
   auto messages = messages_;
   messages.push_back({{"role", "user"}, {"content", text}});
-  SLUICE_TRY(request.prompt, model_.encode_chat(messages));
+  chat::Messages conversation;
+  conversation.messages = messages;
+  SLUICE_TRY(request.prompt, model_.encode(conversation));
   if (!request.max_tokens) {
     const int room = model_.room_behind(request.prompt.size());
     if (room < 1) {

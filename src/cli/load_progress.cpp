@@ -18,4 +18,12 @@ void LoadProgress::finish() {
   bar_.reset();
 }
 
+Result<std::unique_ptr<engine::Engine>> load_with_progress(engine::EngineOptions options) {
+  LoadProgress progress(options.model.filename().string());
+  options.progress = [&](uint64_t done, uint64_t total) { progress.set(done, total); };
+  auto engine = engine::Engine::load(options);
+  progress.finish();
+  return engine;
+}
+
 }  // namespace sluice::cli

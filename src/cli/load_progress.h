@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "cli/terminal.h"
+#include "engine/engine.h"
 
 namespace sluice::cli {
 
@@ -23,5 +25,8 @@ class LoadProgress {
   std::string what_;
   std::unique_ptr<ProgressBar> bar_;
 };
+
+// Engine::load() under such a bar. Errors: its own.
+Result<std::unique_ptr<engine::Engine>> load_with_progress(engine::EngineOptions options);
 
 }  // namespace sluice::cli

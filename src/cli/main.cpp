@@ -19,11 +19,13 @@ int run_program(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done; 1 failed, with the reason on stderr; 2 wrong command line; 130 "
-      "interrupted by Ctrl-C.\nEnvironment: SLUICE_MODEL stands for --model, SLUICE_LOG sets the "
-      "log level (trace, debug, info, warn, error, off).");
+      "interrupted by Ctrl-C.\nEnvironment: SLUICE_MODEL, SLUICE_HOST and SLUICE_PORT stand for "
+      "--model, "
+      "--host and --port; SLUICE_LOG sets the log level (trace, debug, info, warn, error, off).");
   cli::Runner run;
   cli::add_chat_command(app, run);
   cli::add_run_command(app, run);
+  cli::add_serve_command(app, run);
   cli::add_inspect_command(app, run);
 
   try {

@@ -36,11 +36,12 @@ std::string read_stdin() {
 
 Result<std::vector<int32_t>> encode_prompt(const TextModel& model, const RunFlags& flags) {
   const auto prompt = flags.prompt == "-" ? read_stdin() : flags.prompt;
-  if (!flags.chat) return model.encode_text(prompt);
-  Json messages = Json::array();
+  if (!flags.chat) return model.encode(prompt);
+  chat::Messages conversation;
+  auto& messages = conversation.messages;
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   messages.push_back({{"role", "user"}, {"content", prompt}});
-  return model.encode_chat(messages);
+  return model.encode(conversation);
 }
 
 // One token as text; its bytes too, since they may be a part of a character.

@@ -1,22 +1,16 @@
-// A loaded engine with its text side: tokenizer and chat template of the same checkpoint.
+// A loaded engine with the text side of the same checkpoint.
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "chat/model_text.h"
 #include "engine/engine.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
 
 namespace sluice::cli {
 
-// Keeps the order of keys, which templates may print.
-using Json = nlohmann::ordered_json;
+using chat::Json;
 
 class TextModel {
  public:
@@ -24,31 +18,21 @@ class TextModel {
   static Result<TextModel> load(engine::EngineOptions options);
 
   engine::Engine& engine() const { return *engine_; }
-  const text::Tokenizer& tokenizer() const { return tokenizer_; }
-  bool has_chat_template() const { return template_.has_value(); }
+  const text::Tokenizer& tokenizer() const { return text_.tokenizer(); }
+  bool has_chat_template() const { return text_.has_chat_template(); }
 
-  // A text to be continued: special tokens in it are read as such, and the begin token is put in
-  // front where the tokenizer says so, never twice.
-  Result<std::vector<int32_t>> encode_text(std::string_view text) const;
-
-  // A conversation (array of {"role", "content"}) through the model's template, which writes every
-  // special token itself. kUnsupported for a model without a template.
-  Result<std::vector<int32_t>> encode_chat(const Json& messages) const;
+  // See ModelText::encode.
+  Result<std::vector<int32_t>> encode(const chat::Prompt& prompt) const;
 
   // Tokens that still fit behind a prompt; may be negative.
   int room_behind(size_t prompt_tokens) const;
 
  private:
-  TextModel(std::unique_ptr<engine::Engine> engine,
-            text::Tokenizer tokenizer,
-            std::optional<text::ChatTemplate> chat_template)
-      : engine_(std::move(engine)),
-        tokenizer_(std::move(tokenizer)),
-        template_(std::move(chat_template)) {}
+  TextModel(std::unique_ptr<engine::Engine> engine, chat::ModelText text)
+      : engine_(std::move(engine)), text_(std::move(text)) {}
 
   std::unique_ptr<engine::Engine> engine_;
-  text::Tokenizer tokenizer_;
-  std::optional<text::ChatTemplate> template_;
+  chat::ModelText text_;
 };
 
 }  // namespace sluice::cli
