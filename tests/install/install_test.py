@@ -59,7 +59,7 @@ def test_brings_every_licence(tree):
     wanted = ["LICENSE", "NOTICE", "mlx/LICENSE", "mlx/sboms/auditwheel.cdx.json"]
     if (SOURCE_DIR / "bridge/Cargo.lock").exists():
         wanted.append("THIRD_PARTY_RUST.txt")
-    for package in ("libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev"):
+    for package in ("libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "libboost-dev"):
         if Path(f"/usr/share/doc/{package}/copyright").exists():
             wanted.append(f"{package}.copyright")
     for name in wanted:
