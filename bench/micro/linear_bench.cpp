@@ -59,8 +59,13 @@ Parts random_parts(const Shape& shape) {
           mx::full({shape.n, groups}, -0.008f, mx::float16)};
 }
 
-LinearWeight pack(const Context& context, const Parts& parts, int bits) {
-  return LinearWeight::affine(context, parts.weight, parts.scales, parts.biases, bits, kGroup);
+LinearWeight pack(const Context& context, const Parts& parts, int bits, Activations activations) {
+  return LinearWeight::affine(
+      context, parts.weight, parts.scales, parts.biases, bits, kGroup, std::nullopt, activations);
+}
+
+Activations activations_of(int64_t int8) {
+  return int8 != 0 ? Activations::kInt8 : Activations::kFloat32;
 }
 
 void report(benchmark::State& state, double bytes, double flop) {
@@ -68,30 +73,32 @@ void report(benchmark::State& state, double bytes, double flop) {
   state.counters["flop"] = {flop, benchmark::Counter::kIsIterationInvariantRate};
 }
 
-// Arguments: rows, k, n, bits.
+// Arguments: rows, k, n, bits, int8 activations or float32.
 void linear_bench(benchmark::State& state) {
   auto context = make_context();
   const int rows = static_cast<int>(state.range(0));
   const Shape shape{static_cast<int>(state.range(1)),
                     static_cast<int>(state.range(2)),
                     static_cast<int>(state.range(3))};
-  const LinearWeight weight = pack(*context, random_parts(shape), shape.bits);
+  const LinearWeight weight =
+      pack(*context, random_parts(shape), shape.bits, activations_of(state.range(4)));
   const mx::array x = random_rows(rows, shape.k);
   for (auto _ : state) linear(*context, x, weight).eval();
   report(state, weight.nbytes(), 2.0 * rows * shape.k * shape.n);
 }
 
-// Argument: rows. The head is left out of many rows, as in a prefill.
+// Arguments: rows, int8 activations or float32. The head is left out of many rows, as in a prefill.
 void smollm2_bench(benchmark::State& state) {
   auto context = make_context();
   const int rows = static_cast<int>(state.range(0));
+  const Activations activations = activations_of(state.range(1));
   std::vector<LinearWeight> weights;
   for (int layer = 0; layer < kLayers; ++layer) {
     for (const Shape& shape : kLayer) {
-      weights.push_back(pack(*context, random_parts(shape), shape.bits));
+      weights.push_back(pack(*context, random_parts(shape), shape.bits, activations));
     }
   }
-  if (rows <= 16) weights.push_back(pack(*context, random_parts(kHead), kHead.bits));
+  if (rows <= 16) weights.push_back(pack(*context, random_parts(kHead), kHead.bits, activations));
   double bytes = 0, flop = 0;
   for (const LinearWeight& weight : weights) {
     bytes += static_cast<double>(weight.nbytes());
@@ -118,23 +125,22 @@ void packing_bench(benchmark::State& state) {
   for (const auto& [parts, bits] : sources) mx::eval({parts.scales, parts.biases});
   for (auto _ : state) {
     std::vector<LinearWeight> weights;
-    for (const auto& [parts, bits] : sources) weights.push_back(pack(*context, parts, bits));
+    for (const auto& [parts, bits] : sources) {
+      weights.push_back(pack(*context, parts, bits, Activations::kInt8));
+    }
   }
 }
 
 BENCHMARK(linear_bench)
-    ->ArgNames({"rows", "k", "n", "bits"})
-    ->ArgsProduct({{1, 2, 4, 8, 512}, {576}, {192, 576, 1536}, {4}})
-    ->ArgsProduct({{1, 2, 4, 8, 512}, {1536}, {576}, {4}})
-    ->ArgsProduct({{1, 2, 4, 8}, {576}, {49152}, {8}})
+    ->ArgNames({"rows", "k", "n", "bits", "int8"})
+    ->ArgsProduct({{1, 2, 4, 8, 512}, {576}, {192, 576, 1536}, {4}, {0, 1}})
+    ->ArgsProduct({{1, 2, 4, 8, 512}, {1536}, {576}, {4}, {0, 1}})
+    ->ArgsProduct({{1, 2, 4, 8}, {576}, {49152}, {8}, {0, 1}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 BENCHMARK(smollm2_bench)
-    ->ArgName("rows")
-    ->Arg(1)
-    ->Arg(4)
-    ->Arg(8)
-    ->Arg(512)
+    ->ArgNames({"rows", "int8"})
+    ->ArgsProduct({{1, 2, 3, 4, 8, 512}, {0, 1}})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 BENCHMARK(packing_bench)->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -25,7 +25,7 @@ struct EngineOptions {
   Mode mode = Mode::kFast;
   // "cpu" or "reference"; empty: what the mode stands for. kReference allows "reference" only.
   std::string kernels;
-  std::string isa;    // "generic", "avx2", "avx512"; empty: the best one here
+  std::string isa;    // a name that kernels::parse_isa knows; empty: the best one here
   std::string dtype;  // "float32", "float16", "bfloat16"; empty: the backend's own choice
   int threads = 0;    // 0: what affinity and the cgroup's quota allow
   bool check_kernels = false;

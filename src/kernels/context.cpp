@@ -12,8 +12,11 @@ namespace {
 
 constexpr std::pair<Backend, const char*> kBackends[] = {{Backend::kReference, "reference"},
                                                          {Backend::kCpu, "cpu"}};
-constexpr std::pair<Isa, const char*> kIsas[] = {
-    {Isa::kGeneric, "generic"}, {Isa::kAvx2, "avx2"}, {Isa::kAvx512, "avx512"}};
+constexpr std::pair<Isa, const char*> kIsas[] = {{Isa::kGeneric, "generic"},
+                                                 {Isa::kAvx2, "avx2"},
+                                                 {Isa::kAvxVnni, "avxvnni"},
+                                                 {Isa::kAvx512, "avx512"},
+                                                 {Isa::kAvx512Vnni, "avx512vnni"}};
 constexpr std::pair<Op, const char*> kOps[] = {{Op::kLinear, "linear"},
                                                {Op::kEmbedding, "embedding"},
                                                {Op::kRmsNorm, "rms_norm"},
@@ -52,10 +55,14 @@ bool processor_supports(Isa isa) {
     case Isa::kAvx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
              __builtin_cpu_supports("f16c");
+    case Isa::kAvxVnni:
+      return processor_supports(Isa::kAvx2) && __builtin_cpu_supports("avxvnni");
     case Isa::kAvx512:
       return processor_supports(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512dq");
+    case Isa::kAvx512Vnni:
+      return processor_supports(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
   }
   return false;
 #else

@@ -22,14 +22,15 @@ namespace sluice::kernels {
 enum class Backend { kReference, kCpu };
 
 // The instruction set variants of the own CPU kernels. They are written to a virtual width of 16
-// float lanes with explicit fused multiply-adds, so all give the same bits.
-enum class Isa { kGeneric, kAvx2, kAvx512 };
+// float lanes with explicit fused multiply-adds, so all give the same bits. kAvxVnni and
+// kAvx512Vnni are kAvx2 and kAvx512 with integer dot products, for the ops that have use for them.
+enum class Isa { kGeneric, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
 
 enum class Op { kLinear, kEmbedding, kRmsNorm, kRope, kSwiglu, kAttention };
 inline constexpr int kNumOps = 6;
 
 const char* backend_name(Backend backend);  // "reference", "cpu"
-const char* isa_name(Isa isa);              // "generic", "avx2", "avx512"
+const char* isa_name(Isa isa);              // "generic", "avx2", "avxvnni", ...
 const char* op_name(Op op);                 // "linear", ...
 
 // The names above, parsed; unknown names are an error that lists the known ones.

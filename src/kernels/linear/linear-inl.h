@@ -2,21 +2,13 @@
 // the order of the sums. A tile is kRows activation rows x kPanels panels, so that a value that was
 // taken out of its word serves kRows rows. How rows and panels are cut into tiles changes speed
 // only: an output element's operations are the same in every tile.
-#include "kernels/linear/linear_kernels.h"
-#include "kernels/simd/vec16-inl.h"
+#include "kernels/linear/linear_tile-inl.h"
 
 namespace sluice::kernels {
 namespace {
 
 using simd::F32x16;
 using simd::U32x16;
-
-// The generic variant is for correctness: one tile shape and no unrolling keep its code small.
-#if defined(SLUICE_ISA_GENERIC)
-#define SLUICE_LINEAR_UNROLL
-#else
-#define SLUICE_LINEAR_UNROLL _Pragma("GCC unroll 16")
-#endif
 
 inline constexpr int kBlock = 16;  // k per block of prepared activations
 
@@ -68,19 +60,6 @@ struct Bfloat16Weights {
     return simd::load_bf16(reinterpret_cast<const uint16_t*>(block) + k * 16);
   }
 };
-
-// scales or biases of a group: index 0 or 1.
-SLUICE_SIMD F32x16 load_scale(const uint8_t* p, ScaleFormat format, int index) {
-  switch (format) {
-    case ScaleFormat::kFloat16:
-      return simd::load_f16(reinterpret_cast<const uint16_t*>(p) + index * 16);
-    case ScaleFormat::kBfloat16:
-      return simd::load_bf16(reinterpret_cast<const uint16_t*>(p) + index * 16);
-    case ScaleFormat::kFloat32:
-      break;
-  }
-  return simd::load(reinterpret_cast<const float*>(p) + index * 16);
-}
 
 // acc[r][p] = fma(value k of panel p, activation k of row r, acc[r][p]). The loops are nested so
 // that the fewest values are alive at once: the compiler keeps this order, and spills if it must.
@@ -147,20 +126,7 @@ void multiply_tile(const PackedView& weight, const float* x, int panel_index, fl
       }
     }
   }
-  for (int p = 0; p < kPanels; ++p) {
-    const int column = (panel_index + p) * kPanelRows;
-    const int width = weight.n - column < kPanelRows ? weight.n - column : kPanelRows;
-    for (int r = 0; r < kRows; ++r) {
-      F32x16 result = total[r][p];
-      if (weight.bias != nullptr) result = result + simd::load(weight.bias + column);
-      float* target = y + int64_t{r} * weight.n + column;
-      if (width == kPanelRows) {
-        simd::store(target, result);
-      } else {
-        simd::store_first(target, result, width);
-      }
-    }
-  }
+  store_tile(weight, total, panel_index, y);
 }
 
 // Rows of the next tile of a block with this many rows left, and the tile shapes of each variant:
@@ -182,71 +148,45 @@ SLUICE_SIMD int tile_rows(int) {
 }
 #endif
 
-// kRows rows times a range of panels, kPanels at a time and the rest one by one.
-template <class Weights, int kRows, int kPanels>
-void multiply_panels(const PackedView& weight, const float* x, int first, int end, float* y) {
-  for (; first + kPanels <= end; first += kPanels) {
-    multiply_tile<Weights, kRows, kPanels>(weight, x, first, y);
-  }
-  if constexpr (kPanels > 3) {
-    if (first + 3 == end) return multiply_tile<Weights, kRows, 3>(weight, x, first, y);
-  }
-  if constexpr (kPanels > 2) {
-    if (first + 2 == end) return multiply_tile<Weights, kRows, 2>(weight, x, first, y);
-  }
-  for (; first < end; ++first) multiply_tile<Weights, kRows, 1>(weight, x, first, y);
-}
-
 template <class Weights>
-void multiply_rows(
-    const PackedView& weight, const float* x, int rows, int first, int end, float* y) {
-  switch (rows) {
+struct FloatTiles {
+  static SLUICE_SIMD int next_rows(int left) { return tile_rows(left); }
+
+  template <int kRows, int kPanels>
+  static SLUICE_SIMD void multiply(const PackedView& weight, const float* x, int panel, float* y) {
+    multiply_tile<Weights, kRows, kPanels>(weight, x, panel, y);
+  }
+
+  static void multiply_rows(
+      const PackedView& weight, const float* x, int rows, int first, int end, float* y) {
+    switch (rows) {
 #if defined(SLUICE_ISA_AVX512)
-    case 1:
-      return multiply_panels<Weights, 1, 4>(weight, x, first, end, y);
-    case 2:
-      return multiply_panels<Weights, 2, 4>(weight, x, first, end, y);
-    case 4:
-      return multiply_panels<Weights, 4, 2>(weight, x, first, end, y);
-    case 8:
-      return multiply_panels<Weights, 8, 2>(weight, x, first, end, y);
-    case 12:
-      return multiply_panels<Weights, 12, 2>(weight, x, first, end, y);
+      case 1:
+        return multiply_panels<FloatTiles, 1, 4>(weight, x, first, end, y);
+      case 2:
+        return multiply_panels<FloatTiles, 2, 4>(weight, x, first, end, y);
+      case 4:
+        return multiply_panels<FloatTiles, 4, 2>(weight, x, first, end, y);
+      case 8:
+        return multiply_panels<FloatTiles, 8, 2>(weight, x, first, end, y);
+      case 12:
+        return multiply_panels<FloatTiles, 12, 2>(weight, x, first, end, y);
 #elif defined(SLUICE_ISA_AVX2)
-    case 1:
-      return multiply_panels<Weights, 1, 4>(weight, x, first, end, y);
-    case 2:
-      return multiply_panels<Weights, 2, 2>(weight, x, first, end, y);
-    case 4:
-      return multiply_panels<Weights, 4, 1>(weight, x, first, end, y);
-    case 6:
-      return multiply_panels<Weights, 6, 1>(weight, x, first, end, y);
+      case 1:
+        return multiply_panels<FloatTiles, 1, 4>(weight, x, first, end, y);
+      case 2:
+        return multiply_panels<FloatTiles, 2, 2>(weight, x, first, end, y);
+      case 4:
+        return multiply_panels<FloatTiles, 4, 1>(weight, x, first, end, y);
+      case 6:
+        return multiply_panels<FloatTiles, 6, 1>(weight, x, first, end, y);
 #else
-    case 1:
-      return multiply_panels<Weights, 1, 1>(weight, x, first, end, y);
+      case 1:
+        return multiply_panels<FloatTiles, 1, 1>(weight, x, first, end, y);
 #endif
-  }
-}
-
-// Panels outside, tiles of rows inside: a panel (or four) stays in the first-level cache while the
-// block's rows pass by.
-template <class Weights>
-void multiply_block(
-    const PackedView& weight, const float* prepared, int rows, int first, int end, float* y) {
-  for (int panel = first; panel < end; panel += 4) {
-    const int panel_end = panel + 4 < end ? panel + 4 : end;
-    for (int row = 0; row < rows;) {
-      const int tile = tile_rows(rows - row);
-      multiply_rows<Weights>(weight,
-                             prepared + row * weight.prepared_row,
-                             tile,
-                             panel,
-                             panel_end,
-                             y + int64_t{row} * weight.n);
-      row += tile;
     }
   }
-}
+};
 
 void multiply(const PackedView& weight,
               const float* prepared,
@@ -256,15 +196,20 @@ void multiply(const PackedView& weight,
               float* y) {
   switch (weight.format) {
     case WeightFormat::kNibble:
-      return multiply_block<WordWeights<4>>(weight, prepared, rows, first_panel, end_panel, y);
+      return multiply_block<FloatTiles<WordWeights<4>>>(
+          weight, prepared, rows, first_panel, end_panel, y);
     case WeightFormat::kByte:
-      return multiply_block<WordWeights<8>>(weight, prepared, rows, first_panel, end_panel, y);
+      return multiply_block<FloatTiles<WordWeights<8>>>(
+          weight, prepared, rows, first_panel, end_panel, y);
     case WeightFormat::kFloat32:
-      return multiply_block<Float32Weights>(weight, prepared, rows, first_panel, end_panel, y);
+      return multiply_block<FloatTiles<Float32Weights>>(
+          weight, prepared, rows, first_panel, end_panel, y);
     case WeightFormat::kFloat16:
-      return multiply_block<Float16Weights>(weight, prepared, rows, first_panel, end_panel, y);
+      return multiply_block<FloatTiles<Float16Weights>>(
+          weight, prepared, rows, first_panel, end_panel, y);
     case WeightFormat::kBfloat16:
-      return multiply_block<Bfloat16Weights>(weight, prepared, rows, first_panel, end_panel, y);
+      return multiply_block<FloatTiles<Bfloat16Weights>>(
+          weight, prepared, rows, first_panel, end_panel, y);
   }
 }
 

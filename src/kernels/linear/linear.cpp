@@ -58,7 +58,8 @@ LinearWeight LinearWeight::affine(const Context& context,
                                   const mx::array& biases,
                                   int bits,
                                   int group_size,
-                                  const std::optional<mx::array>& bias) {
+                                  const std::optional<mx::array>& bias,
+                                  Activations activations) {
   tensor::require_dtype("linear", "weight", weight, {mx::uint32});
   require_weight_size(weight);
   require_quantization(bits, group_size, weight);
@@ -82,7 +83,9 @@ LinearWeight LinearWeight::affine(const Context& context,
     if (bias) mx::eval({*bias});
   }
   if (!context.reference()) {
-    result.packed_ = pack_affine(context.pool(), {weight, scales, biases, bits, group_size}, bias);
+    result.activations_ = activations;
+    result.packed_ =
+        pack_affine(context.pool(), {weight, scales, biases, bits, group_size}, activations, bias);
   }
   return result;
 }

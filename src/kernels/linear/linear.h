@@ -6,7 +6,8 @@
 //
 // The reference is mx::quantized_matmul / mx::matmul as mlx.nn's layers call them. The own CPU
 // kernel takes float32 x and sums over K in one fixed order per output element (16 output rows side
-// by side in the lanes), so a row's bits depend on nothing but that row (design rule 1).
+// by side in the lanes), so a row's bits depend on nothing but that row (design rule 1). With int8
+// activations it first quantizes x per row in groups of 32 and multiplies integers.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "kernels/context.h"
+#include "kernels/linear/linear_kernels.h"
 #include "tensor/mx.h"
 
 namespace sluice::kernels {
@@ -34,7 +36,8 @@ class LinearWeight {
                              const mx::array& biases,
                              int bits,
                              int group_size,
-                             const std::optional<mx::array>& bias = std::nullopt);
+                             const std::optional<mx::array>& bias = std::nullopt,
+                             Activations activations = Activations::kFloat32);
   // weight [N, K], float32, float16 or bfloat16.
   static LinearWeight dense(const Context& context,
                             const mx::array& weight,
@@ -45,6 +48,7 @@ class LinearWeight {
   bool quantized() const { return bits_ != 0; }
   int bits() const { return bits_; }  // 0 if dense
   int group_size() const { return group_size_; }
+  Activations activations() const { return activations_; }
   size_t nbytes() const;  // resident bytes of all prepared forms
 
   // For the implementations. weight() etc. hold a value iff the reference form is kept.
@@ -59,6 +63,7 @@ class LinearWeight {
   int in_features_ = 0;
   int bits_ = 0;
   int group_size_ = 0;
+  Activations activations_ = Activations::kFloat32;
   std::optional<mx::array> weight_, scales_, biases_, bias_;
   std::shared_ptr<const PackedLinear> packed_;
 };

@@ -114,7 +114,8 @@ class LinearPrimitive : public mx::UnaryPrimitive {
     out.set_data(mx::allocator::malloc(out.nbytes()));
 
     Job job;
-    job.kernels = &linear_kernels(context_.isa());
+    job.kernels = weight.activations == Activations::kInt8 ? &linear_int8_kernels(context_.isa())
+                                                           : &linear_kernels(context_.isa());
     job.weight = &weight;
     job.pool = &context_.pool();
     job.x = x.data<float>();

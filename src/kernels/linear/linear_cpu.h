@@ -13,6 +13,7 @@
 namespace sluice::kernels {
 
 SLUICE_ISA_TABLES(LinearKernels, linear_kernels)
+SLUICE_VNNI_ISA_TABLES(LinearKernels, linear_int8_kernels)
 
 struct PackedLinear {
   PackedView view;                    // points into memory
@@ -33,6 +34,7 @@ struct AffineParts {
 // the pool. Throws std::bad_alloc.
 std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
                                                 const AffineParts& parts,
+                                                Activations activations,
                                                 const std::optional<mx::array>& bias);
 std::shared_ptr<const PackedLinear> pack_dense(ThreadPool& pool,
                                                const mx::array& weight,

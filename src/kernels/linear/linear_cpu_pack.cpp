@@ -119,7 +119,9 @@ std::shared_ptr<PackedLinear> allocate(PackedView view, bool with_bias) {
   const GroupBytes bytes = group_bytes(view);
   view.groups = (view.padded_k + view.group - 1) / view.group;
   view.num_panels = (view.n + kPanelRows - 1) / kPanelRows;
-  view.prepared_row = int64_t{view.padded_k} + view.groups;
+  view.prepared_row = view.activations == Activations::kInt8
+                          ? int64_t{view.k / kInt8Group} * (kInt8Group / 4 + 2)
+                          : int64_t{view.padded_k} + view.groups;
   // The last group of a dense weight may be short.
   view.panel_bytes = bytes.values / view.group * view.padded_k + bytes.scales * view.groups;
   const size_t panels = static_cast<size_t>(view.panel_bytes) * view.num_panels;
@@ -206,6 +208,7 @@ float scale_at(const uint8_t* scales, ScaleFormat format, int index) {
 
 std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
                                                 const AffineParts& parts,
+                                                Activations activations,
                                                 const std::optional<mx::array>& bias) {
   const mx::array words = host_array(parts.weight);
   mx::array scale_array = host_array(parts.scales), bias_array = host_array(parts.biases);
@@ -219,6 +222,7 @@ std::shared_ptr<const PackedLinear> pack_affine(ThreadPool& pool,
   view.k = view.padded_k = parts.scales.shape(1) * parts.group_size;
   view.group = parts.group_size;
   view.bits = parts.bits;
+  view.activations = activations;
   view.format = parts.bits <= 4 ? WeightFormat::kNibble : WeightFormat::kByte;
   auto packed = allocate(view, bias.has_value());
   view = packed->view;

@@ -9,14 +9,21 @@
 //   kByte    uint32 word [group / 4][16 lanes], value k = 4 w + j in bits 8 j .. 8 j + 7
 //   dense    value [group][16 lanes]; K padded with zeros to a multiple of 16
 //
+// Activations are float32, or int8 in groups of kInt8Group along K (quantized weights only):
+//   scale = max|x| / 127, q = x * (127 / max|x|) rounded to the nearest integer, ties to even;
+//   both 0 if max|x| < kInt8ZeroBelow; sum = scale * (sum of q)
+//
 // Order of the sums, which defines every bit of the result (design rule 1); per output element:
 //   a_g = fma over the group's k ascending of (q_k, x_k), from 0
 //   quantized: t = fma(a_g, scale_g, t), then t = fma(bias_g, sum_g(x), t), g ascending, from 0
 //   dense:     t = t + a_g
+//   int8 activations: for each activation group j within weight group g, both ascending,
+//              t = fma(sum of q_w q_x, scale_g * scale_j, t), then t = fma(bias_g, sum_j, t), from
+//              0, where the sum of integers is exact, also as a float
 //   y = t + b if there is a bias vector
 // where sum_g(x) adds the group's 16-lane blocks in order and then the lanes by the fixed tree.
-// A quantized value is not shifted down: q 2^s, masked out of its word, meets x 2^-s. Both factors
-// are exact, so the product is too (unless |x| < 2^-98).
+// With float32 activations a quantized value is not shifted down: q 2^s, masked out of its word,
+// meets x 2^-s. Both factors are exact, so the product is too (unless |x| < 2^-98).
 #pragma once
 
 #include <stddef.h>
@@ -27,9 +34,14 @@ namespace sluice::kernels {
 inline constexpr int kPanelRows = 16;
 // K is summed in pieces of this length for dense weights: short chains round less.
 inline constexpr int kDenseGroup = 128;
+inline constexpr int kInt8Group = 32;
+// Below this, 127 / max|x| could be infinite.
+inline constexpr float kInt8ZeroBelow = 1e-35f;
 
 enum class WeightFormat : uint8_t { kNibble, kByte, kFloat32, kFloat16, kBfloat16 };
 enum class ScaleFormat : uint8_t { kFloat32, kFloat16, kBfloat16 };
+// What the kernel makes of float32 activations before it multiplies.
+enum class Activations : uint8_t { kFloat32, kInt8 };
 
 struct PackedView {
   const uint8_t* panels = nullptr;  // 64-byte aligned
@@ -44,7 +56,9 @@ struct PackedView {
   WeightFormat format = WeightFormat::kNibble;
   ScaleFormat scale_format = ScaleFormat::kFloat32;
   int num_panels = 0;
-  int64_t prepared_row = 0;  // floats of a prepared activation row: values, then sums of groups
+  Activations activations = Activations::kFloat32;
+  // Floats (or words of four int8) of a prepared activation row: values, sums, scales.
+  int64_t prepared_row = 0;
 };
 
 struct LinearKernels {

@@ -4,126 +4,17 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "kernels/linear/linear_cpu.h"
+#include "kernels/linear/linear_test_util.h"
 
 namespace sluice::kernels {
 namespace {
 
-std::unique_ptr<Context> make_context(Isa isa = best_isa(), int threads = 2) {
-  ContextOptions options;
-  options.isa = isa;
-  options.threads = threads;
-  return std::move(Context::create(options)).value();
-}
+using namespace testing;  // NOLINT: the helpers of this folder
 
-mx::array random_array(mx::Shape shape, unsigned seed) {
-  size_t size = 1;
-  for (int dim : shape) size *= dim;
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(size);
-  for (float& value : values) value = normal(random);
-  return mx::array(values.begin(), shape, mx::float32);
-}
-
-struct Quantized {
-  mx::array weight, scales, biases;
-  int bits, group_size;
-
-  LinearWeight prepare(const Context& context,
-                       const std::optional<mx::array>& bias = std::nullopt) const {
-    return LinearWeight::affine(context, weight, scales, biases, bits, group_size, bias);
-  }
-};
-
-Quantized quantize(int n, int k, int bits, int group_size, mx::Dtype scales = mx::float32) {
-  auto parts = mx::quantize(random_array({n, k}, n * 31 + k), group_size, bits);
-  return {parts[0], mx::astype(parts[1], scales), mx::astype(parts[2], scales), bits, group_size};
-}
-
-std::vector<float> values_of(const mx::array& x) {
-  auto copy = mx::contiguous(mx::astype(x, mx::float32));
-  copy.eval();
-  return {copy.data<float>(), copy.data<float>() + copy.size()};
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-// A weight in double: scale * q + bias read from MLX's layout bit by bit, with the magnitudes that
-// the rounding errors of the kernel's order are proportional to.
-struct ExactWeight {
-  int n = 0, k = 0;
-  int terms = 0;                         // roundings on the way of one product to the result
-  std::vector<double> value, magnitude;  // [n, k]
-};
-
-ExactWeight exact(const Quantized& q) {
-  auto words = mx::contiguous(q.weight);
-  words.eval();
-  const uint32_t* word = words.data<uint32_t>();
-  const auto scales = values_of(q.scales), biases = values_of(q.biases);
-  ExactWeight w;
-  w.n = q.weight.shape(0);
-  w.k = q.scales.shape(1) * q.group_size;
-  w.terms = q.group_size + 2 * q.scales.shape(1) + 4;
-  for (int row = 0; row < w.n; ++row) {
-    for (int k = 0; k < w.k; ++k) {
-      int value = 0;
-      for (int b = 0; b < q.bits; ++b) {
-        const int64_t bit = int64_t{k} * q.bits + b;
-        value |= (word[row * q.weight.shape(1) + bit / 32] >> (bit % 32) & 1) << b;
-      }
-      const int group = (row * w.k + k) / q.group_size;
-      const double scale = scales[group], bias = biases[group];
-      w.value.push_back(scale * value + bias);
-      w.magnitude.push_back(std::abs(scale) * value + std::abs(bias));
-    }
-  }
-  return w;
-}
-
-ExactWeight exact_dense(const mx::array& weight) {
-  ExactWeight w;
-  w.n = weight.shape(0);
-  w.k = weight.shape(1);
-  w.terms = std::min(w.k, kDenseGroup) + w.k / kDenseGroup + 4;
-  for (float value : values_of(weight)) {
-    w.value.push_back(value);
-    w.magnitude.push_back(std::abs(value));
-  }
-  return w;
-}
-
-// Each rounding is relative 2^-24 of a partial sum that sum(|w| |x|) bounds (Higham, Accuracy and
-// Stability of Numerical Algorithms, section 3.1).
-void expect_within_bound(const mx::array& y,
-                         const mx::array& x,
-                         const ExactWeight& w,
-                         const std::vector<float>& bias = {}) {
-  const auto result = values_of(y), input = values_of(x);
-  const int rows = x.shape(0);
-  ASSERT_EQ(y.shape(), (mx::Shape{rows, w.n}));
-  const double unit = w.terms * 0x1p-24 / (1 - w.terms * 0x1p-24);
-  for (int r = 0; r < rows; ++r) {
-    for (int n = 0; n < w.n; ++n) {
-      double sum = bias.empty() ? 0 : bias[n], magnitude = std::abs(sum);
-      for (int k = 0; k < w.k; ++k) {
-        sum += w.value[n * w.k + k] * input[r * w.k + k];
-        magnitude += w.magnitude[n * w.k + k] * std::abs(input[r * w.k + k]);
-      }
-      ASSERT_NEAR(result[r * w.n + n], sum, unit * magnitude) << "row " << r << ", output " << n;
-    }
-  }
-}
-
-constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 33, 64};
-
-class LinearFormats : public testing::TestWithParam<std::tuple<int, int>> {
+class LinearFormats : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
   int bits() const { return std::get<0>(GetParam()); }
   int group() const { return std::get<1>(GetParam()); }
@@ -131,7 +22,7 @@ class LinearFormats : public testing::TestWithParam<std::tuple<int, int>> {
 using ContractLinearFormats = LinearFormats;
 
 const auto kAllFormats =
-    testing::Combine(testing::Values(2, 3, 4, 5, 6, 8), testing::Values(32, 64, 128));
+    ::testing::Combine(::testing::Values(2, 3, 4, 5, 6, 8), ::testing::Values(32, 64, 128));
 INSTANTIATE_TEST_SUITE_P(All, LinearFormats, kAllFormats);
 INSTANTIATE_TEST_SUITE_P(All, ContractLinearFormats, kAllFormats);
 
@@ -155,11 +46,11 @@ TEST_P(ContractLinearFormats, ARowIsTheSameAloneAndInAnyBatch) {
     const mx::array x = random_array({64, 384}, 5);
     std::vector<std::vector<float>> alone;
     for (int r = 0; r < 64; ++r) {
-      alone.push_back(values_of(linear(*context, mx::slice(x, {r, 0}, {r + 1, 384}), weight)));
+      alone.push_back(to_values(linear(*context, mx::slice(x, {r, 0}, {r + 1, 384}), weight)));
     }
     for (int m : kRowCounts) {
       const int first = 64 - m;  // so that a row meets several places in a tile
-      const auto y = values_of(linear(*context, mx::slice(x, {first, 0}, {64, 384}), weight));
+      const auto y = to_values(linear(*context, mx::slice(x, {first, 0}, {64, 384}), weight));
       for (int r = 0; r < m; ++r) {
         const std::vector<float> row(y.begin() + r * n, y.begin() + (r + 1) * n);
         ASSERT_TRUE(same_bits(row, alone[first + r])) << "row " << r << " of " << m;
@@ -173,8 +64,8 @@ TEST_P(ContractLinearFormats, InstructionSetVariantsAndThreadCountsAgree) {
   for (int m : {1, 5, 12, 33}) {
     const mx::array x = random_array({m, 384}, m);
     auto run = [&](Isa isa, int threads) {
-      auto context = make_context(isa, threads);
-      return values_of(linear(*context, x, q.prepare(*context)));
+      auto context = make_context(threads, isa);
+      return to_values(linear(*context, x, q.prepare(*context)));
     };
     const auto expected = run(Isa::kGeneric, 1);
     for (Isa isa : supported_isas()) {
@@ -197,9 +88,9 @@ TEST(ContractLinear, BlocksOfRowsDoNotShow) {
   auto context = make_context();
   const LinearWeight weight = quantize(33, 4096, 8, 32).prepare(*context);
   const mx::array x = random_array({70, 4096}, 3);
-  const auto together = values_of(linear(*context, x, weight));
+  const auto together = to_values(linear(*context, x, weight));
   for (int r = 0; r < 70; ++r) {
-    const auto alone = values_of(linear(*context, mx::slice(x, {r, 0}, {r + 1, 4096}), weight));
+    const auto alone = to_values(linear(*context, mx::slice(x, {r, 0}, {r + 1, 4096}), weight));
     ASSERT_EQ(std::memcmp(alone.data(), together.data() + r * 33, 33 * sizeof(float)), 0) << r;
   }
 }
@@ -211,12 +102,12 @@ TEST(Linear, ScalesOfEveryDtypeAreExact) {
   const Quantized full = quantize(40, 128, 4, 32);
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16, mx::float32}) {
     Quantized q = quantize(40, 128, 4, 32, dtype);
-    const auto y = values_of(linear(*context, x, q.prepare(*context)));
+    const auto y = to_values(linear(*context, x, q.prepare(*context)));
     expect_within_bound(mx::array(y.begin(), {3, 40}, mx::float32), x, exact(q));
     const size_t narrow_bytes = q.prepare(*context).nbytes();
     q.scales = mx::astype(q.scales, mx::float32);
     q.biases = mx::astype(q.biases, mx::float32);
-    EXPECT_TRUE(same_bits(values_of(linear(*context, x, q.prepare(*context))), y));
+    EXPECT_TRUE(same_bits(to_values(linear(*context, x, q.prepare(*context))), y));
     EXPECT_EQ(q.prepare(*context).nbytes(), narrow_bytes) << "narrow values were not recognised";
   }
   Quantized mixed = full;
@@ -267,15 +158,15 @@ TEST(ContractLinear, DenseRowsVariantsAndThreadCountsAgree) {
   const mx::array x = random_array({33, 300}, 2);
   for (mx::Dtype dtype : {mx::float32, mx::float16, mx::bfloat16}) {
     const mx::array w = mx::astype(random_array({50, 300}, 1), dtype);
-    auto one = make_context(Isa::kGeneric, 1);
-    const auto expected = values_of(linear(*one, x, LinearWeight::dense(*one, w)));
+    auto one = make_context(1, Isa::kGeneric);
+    const auto expected = to_values(linear(*one, x, LinearWeight::dense(*one, w)));
     for (Isa isa : supported_isas()) {
       for (int threads : {1, 2, 5}) {
-        auto context = make_context(isa, threads);
+        auto context = make_context(threads, isa);
         const LinearWeight weight = LinearWeight::dense(*context, w);
-        ASSERT_TRUE(same_bits(values_of(linear(*context, x, weight)), expected));
+        ASSERT_TRUE(same_bits(to_values(linear(*context, x, weight)), expected));
         for (int r : {0, 7, 32}) {
-          const auto row = values_of(linear(*context, mx::slice(x, {r, 0}, {r + 1, 300}), weight));
+          const auto row = to_values(linear(*context, mx::slice(x, {r, 0}, {r + 1, 300}), weight));
           ASSERT_EQ(std::memcmp(row.data(), expected.data() + r * 50, 50 * sizeof(float)), 0);
         }
       }
@@ -288,12 +179,12 @@ TEST(Linear, BiasVectorIsAdded) {
   const mx::array bias = mx::astype(random_array({37}, 9), mx::float16);
   const mx::array x = random_array({7, 64}, 8);
   const Quantized q = quantize(37, 64, 4, 32);
-  expect_within_bound(linear(*context, x, q.prepare(*context, bias)), x, exact(q), values_of(bias));
+  expect_within_bound(linear(*context, x, q.prepare(*context, bias)), x, exact(q), to_values(bias));
   const mx::array w = random_array({37, 64}, 7);
   expect_within_bound(linear(*context, x, LinearWeight::dense(*context, w, bias)),
                       x,
                       exact_dense(w),
-                      values_of(bias));
+                      to_values(bias));
 }
 
 TEST(ContractLinear, NonContiguousInputsGiveTheSameBits) {
@@ -301,10 +192,10 @@ TEST(ContractLinear, NonContiguousInputsGiveTheSameBits) {
   const LinearWeight weight = quantize(40, 64, 4, 32).prepare(*context);
   const mx::array x = random_array({64, 64}, 4);
   auto check = [&](const mx::array& view) {
-    const auto flat = values_of(view);
+    const auto flat = to_values(view);
     const mx::array copy(flat.begin(), view.shape(), mx::float32);
-    EXPECT_TRUE(same_bits(values_of(linear(*context, view, weight)),
-                          values_of(linear(*context, copy, weight))));
+    EXPECT_TRUE(same_bits(to_values(linear(*context, view, weight)),
+                          to_values(linear(*context, copy, weight))));
   };
   check(mx::transpose(x));
   check(mx::slice(x, {0, 0}, {64, 64}, {3, 1}));
@@ -318,13 +209,13 @@ TEST(Linear, AChainOfLazyOpsIsEvaluatedInOrder) {
   auto context = make_context();
   const LinearWeight weight = quantize(64, 64, 8, 32).prepare(*context);
   mx::array lazy = random_array({4, 64}, 12);
-  std::vector<float> eager = values_of(lazy);
+  std::vector<float> eager = to_values(lazy);
   for (int i = 0; i < 30; ++i) {
     lazy = mx::multiply(linear(*context, lazy, weight), mx::array(0.1f));
     const mx::array x(eager.begin(), {4, 64}, mx::float32);
-    eager = values_of(mx::multiply(linear(*context, x, weight), mx::array(0.1f)));
+    eager = to_values(mx::multiply(linear(*context, x, weight), mx::array(0.1f)));
   }
-  EXPECT_TRUE(same_bits(values_of(lazy), eager));
+  EXPECT_TRUE(same_bits(to_values(lazy), eager));
 }
 
 TEST(Linear, NoRowsGiveNoRows) {
@@ -339,8 +230,8 @@ TEST(Linear, TheBackendAskedForIsTheOneThatRuns) {
   auto own = make_context();
   LinearWeight weight = q.prepare(*own);
   EXPECT_FALSE(weight.weight().has_value());
-  values_of(linear(*own, x, weight));
-  values_of(linear(*own, x, weight));
+  to_values(linear(*own, x, weight));
+  to_values(linear(*own, x, weight));
   EXPECT_EQ(own->kernel_runs(Op::kLinear), 2);
 
   ContextOptions options;
@@ -350,8 +241,8 @@ TEST(Linear, TheBackendAskedForIsTheOneThatRuns) {
   EXPECT_EQ(weight.packed(), nullptr);
   EXPECT_EQ(weight.nbytes(), q.weight.nbytes() + q.scales.nbytes() + q.biases.nbytes());
   EXPECT_TRUE(
-      same_bits(values_of(linear(*reference, x, weight)),
-                values_of(mx::quantized_matmul(x, q.weight, q.scales, q.biases, true, 32, 4))));
+      same_bits(to_values(linear(*reference, x, weight)),
+                to_values(mx::quantized_matmul(x, q.weight, q.scales, q.biases, true, 32, 4))));
   EXPECT_EQ(reference->kernel_runs(Op::kLinear), 0);
 }
 

@@ -17,8 +17,8 @@
 //   + - * / fma(a, b, c) = a * b + c   sqrt   max(a, b) = a > b ? a : b   min likewise
 //   less not_nan mask_first select(mask, yes, no)   reduce_add reduce_max (lane i with i + 8, 4, 2,
 //   1) set1_u32 load_u32 & | + shift_left<n> shift_right<n> as_f32 as_u32 (same bits) convert_i32
-//   (each lane as int32 -> float)   load_u8 load_u16 -> U32x16, store_u16 (low 16 bits) load_f16
-//   store_f16 load_bf16 store_bf16 (16 values; stores round to nearest even) exp
+//   (each lane as int32 -> float)   load_u8 load_u16 -> U32x16, store_u8 store_u16 (low bits)
+//   load_f16 store_f16 load_bf16 store_bf16 (16 values; stores round to nearest even) exp
 #pragma once
 
 #if defined(SLUICE_ISA_GENERIC) + defined(SLUICE_ISA_AVX2) + defined(SLUICE_ISA_AVX512) != 1

@@ -104,6 +104,9 @@ SLUICE_SIMD U32x16 load_u16(const uint16_t* p) {
 SLUICE_SIMD void store_u16(uint16_t* p, U32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
 }
+SLUICE_SIMD void store_u8(uint8_t* p, U32x16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
 SLUICE_SIMD F32x16 load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }

@@ -136,6 +136,9 @@ SLUICE_SIMD U32x16 load_u16(const uint16_t* p) {
   U32x16 r;
   SLUICE_VEC16_EACH(r, p[i]);
 }
+SLUICE_SIMD void store_u8(uint8_t* p, U32x16 a) {
+  for (int i = 0; i < 16; ++i) p[i] = static_cast<uint8_t>(a.lane[i]);
+}
 SLUICE_SIMD void store_u16(uint16_t* p, U32x16 a) {
   for (int i = 0; i < 16; ++i) p[i] = static_cast<uint16_t>(a.lane[i]);
 }

@@ -22,6 +22,9 @@ void probe_to_bf16(const float* x, uint16_t* y, int count) {
 void probe_from_u8(const uint8_t* x, float* y, int count) {
   for (int i = 0; i < count; i += 16) simd::store(y + i, simd::convert_i32(simd::load_u8(x + i)));
 }
+void probe_low_bytes(const float* x, uint8_t* y, int count) {
+  for (int i = 0; i < count; i += 16) simd::store_u8(y + i, simd::as_u32(simd::load(x + i)));
+}
 void probe_arithmetic(const float* x, float* y, int count) {
   for (int i = 0; i < count; i += 16) {
     const simd::F32x16 a = simd::load(x + i), b = simd::load(x + count - 16 - i);
@@ -48,5 +51,5 @@ void probe_first(const float* x, float* y, float* all, int n) {
 #define SLUICE_VEC16_PROBE                                                                  \
   {                                                                                         \
     probe_exp, probe_from_f16, probe_to_f16, probe_from_bf16, probe_to_bf16, probe_from_u8, \
-        probe_arithmetic, probe_reduce, probe_first                                         \
+        probe_low_bytes, probe_arithmetic, probe_reduce, probe_first                        \
   }

@@ -129,6 +129,17 @@ TEST(Vec16, BytesWidenUnsigned) {
   }
 }
 
+TEST(Vec16, LowBytesAreStored) {
+  const auto x = floats_of_all_kinds();
+  std::vector<uint8_t> y(x.size());
+  for (Isa isa : supported_isas()) {
+    vec16_probe(isa).low_bytes(x.data(), y.data(), static_cast<int>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(y[i], std::bit_cast<uint32_t>(x[i]) & 0xff);
+    }
+  }
+}
+
 TEST(Vec16, PartialLoadsAndStoresTouchTheFirstLanesOnly) {
   for (Isa isa : supported_isas()) {
     for (int n = 0; n <= 16; ++n) {
