@@ -34,7 +34,8 @@ void ModelFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"fast", "reference"}))
       ->capture_default_str();
   group->add_option("--kernels", kernels, "Force a kernel backend: cpu or reference");
-  group->add_option("--isa", isa, "Force an instruction set variant: generic, avx2, avxvnni, ...");
+  group->add_option(
+      "--isa", isa, "Force an instruction set variant: one of what inspect --machine lists");
   group->add_option("--dtype", dtype, "Activation dtype: float32, float16 or bfloat16");
   group->add_option("--threads", threads, "Threads; 0: what affinity and cgroup allow")
       ->capture_default_str();

@@ -13,7 +13,7 @@ TEST(KernelContext, NamesParseBack) {
   for (Backend backend : {Backend::kReference, Backend::kCpu}) {
     EXPECT_EQ(parse_backend(backend_name(backend)).value(), backend);
   }
-  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni}) {
     EXPECT_EQ(parse_isa(isa_name(isa)).value(), isa);
   }
   EXPECT_STREQ(op_name(Op::kAttention), "attention");
@@ -25,14 +25,15 @@ TEST(KernelContext, UnknownNamesAreErrorsThatListTheKnownOnes) {
   EXPECT_EQ(backend.error().message, "unknown kernel backend 'cuda'; known are: reference, cpu");
   const auto isa = parse_isa("");
   ASSERT_FALSE(isa.ok());
-  EXPECT_NE(isa.error().message.find("generic, avx2, avxvnni, avx512, avx512vnni"), std::string::npos);
+  EXPECT_NE(isa.error().message.find("generic, avx2, avxvnni, avx512, avx512vnni"),
+            std::string::npos);
 }
 
 TEST(KernelContext, AVariantIsAcceptedExactlyIfItIsSupported) {
   const auto supported = supported_isas();
   EXPECT_EQ(supported.front(), Isa::kGeneric);
   EXPECT_EQ(best_isa(), supported.back());
-  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni}) {
     ContextOptions options;
     options.isa = isa;
     const auto context = Context::create(options);
