@@ -7,6 +7,10 @@
 MODEL ?= .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
 PYTHON ?= python3
 override MODEL := $(value MODEL)
+# The small hybrid that lies in the repository.
+ifeq ($(MODEL),demo)
+override MODEL := models/sluice-demo-66m
+endif
 override PROMPT := $(value PROMPT)
 override LABEL := $(value LABEL)
 # Shells have a HOST of their own: only one given to make counts.
@@ -37,6 +41,7 @@ help:
 	@echo 'make chat                    chat with the default model (all set-up is done first)'
 	@echo 'make chat PROMPT="..."       answer once and exit'
 	@echo 'make chat MODEL=path         another model: a GGUF file or an MLX safetensors folder'
+	@echo 'make chat MODEL=demo         the small hybrid of this repository, models/sluice-demo-66m'
 	@echo 'make serve                   the HTTP server on it (MODEL=, HOST=, PORT=)'
 	@echo 'make build                   build everything: build/release'
 	@echo 'make test                    all tests but soak'

@@ -4,7 +4,8 @@
 # Both test our own C++; libmlx.so, the Rust bridge and Debian's libraries are not instrumented.
 #   asan  AddressSanitizer, LeakSanitizer and UBSan: label unit and every third contract test, but
 #         those on the default model
-#   tsan  ThreadSanitizer: all tests of the folders that have threads of their own (tests/CMakeLists.txt)
+#   tsan  ThreadSanitizer: all tests but soak of the folders that have threads of their own
+#         (tests/CMakeLists.txt)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 which=${1:?usage: tools/sanitize.sh asan|tsan}
@@ -32,7 +33,7 @@ case $which in
     exit $status
     ;;
   tsan)
-    ctest "${options[@]}" -R '^(base|engine|text|chat|server)\.'
+    ctest "${options[@]}" -R '^(base|engine|text|chat|server)\.' -LE '^soak$'
     ;;
   *)
     echo "tools/sanitize.sh: '$which' is neither asan nor tsan" >&2

@@ -92,6 +92,7 @@ std::vector<KernelReport> Engine::kernel_report() const {
     KernelReport report;
     report.op = kernels::op_name(op);
     report.kernel_runs = state_->context->kernel_runs(op);
+    if (report.kernel_runs == 0) continue;  // no part of this model
     if (const auto found = records.find(op); found != records.end()) {
       report.checked_calls = found->second.calls;
       report.max_abs_error = found->second.max_abs_error;

@@ -10,6 +10,7 @@
 namespace sluice::engine {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 GenerateRequest request_of(std::vector<int32_t> prompt, int max_tokens) {
@@ -331,11 +332,14 @@ TEST(EngineCheck, CheckModeReportsWhatRanAndHowFarItIsFromTheReference) {
   options.check_kernels = true;
   auto engine = load_engine(options);
   ASSERT_TRUE(engine->generate(request_of(random_tokens(9, 11), 2)).ok());
+  std::vector<std::string> ops;
   for (const auto& report : engine->kernel_report()) {
+    ops.push_back(report.op);
     EXPECT_GT(report.kernel_runs, 0) << report.op;
     EXPECT_GT(report.checked_calls, 0) << report.op;
     EXPECT_LE(report.max_abs_error, 1e-3 * report.max_reference) << report.op;
   }
+  EXPECT_THAT(ops, ElementsAre("linear", "embedding", "rms_norm", "rope", "swiglu", "attention"));
 }
 
 }  // namespace

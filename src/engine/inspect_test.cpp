@@ -46,7 +46,7 @@ TEST(DescribeMachine, KnowsItsLibraryAndKernels) {
   EXPECT_FALSE(machine.mlx_version.empty());
   EXPECT_GE(machine.threads, 1);
   EXPECT_THAT(machine.isas, Contains(machine.isa));
-  EXPECT_EQ(machine.ops.size(), 6u);
+  EXPECT_GE(machine.ops.size(), 6u);
   EXPECT_THAT(machine.families, Contains("llama"));
 }
 

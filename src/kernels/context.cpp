@@ -22,6 +22,7 @@ constexpr std::pair<Op, const char*> kOps[] = {{Op::kLinear, "linear"},
                                                {Op::kRmsNorm, "rms_norm"},
                                                {Op::kRope, "rope"},
                                                {Op::kSwiglu, "swiglu"},
+                                               {Op::kSigmoidGate, "sigmoid_gate"},
                                                {Op::kAttention, "attention"}};
 static_assert(std::size(kOps) == kNumOps);
 

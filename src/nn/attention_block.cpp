@@ -1,6 +1,7 @@
 #include "nn/attention_block.h"
 
 #include "kernels/rms_norm/rms_norm.h"
+#include "kernels/sigmoid_gate/sigmoid_gate.h"
 
 namespace sluice::nn {
 
@@ -23,7 +24,9 @@ mx::array AttentionBlock::forward(const kernels::Context& context,
   q = kernels::rope(context, q, spans, rope);
   k = kernels::rope(context, k, spans, rope);
   auto y = kernels::attention(context, q, k, v, storage, rows, {.scale = scale});
-  return kernels::linear(context, mx::reshape(y, {tokens, heads * head_dim}), wo);
+  y = mx::reshape(y, {tokens, heads * head_dim});
+  if (wgate) y = kernels::sigmoid_gate(context, y, kernels::linear(context, x, *wgate));
+  return kernels::linear(context, y, wo);
 }
 
 }  // namespace sluice::nn

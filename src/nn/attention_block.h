@@ -1,5 +1,5 @@
-// Self-attention of a plain transformer: projections, optional q/k norm, rotary embedding, paged
-// attention, output projection.
+// Self-attention: projections, optional q/k norm, rotary embedding, paged attention, optional
+// output gate, output projection.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace sluice::nn {
 
 struct AttentionBlock {
   kernels::LinearWeight wq, wk, wv, wo;
-  std::optional<mx::array> q_norm, k_norm;  // [head_dim], RMS norm per head before the rotation
+  std::optional<kernels::LinearWeight> wgate;  // its sigmoid multiplies what attention gives
+  std::optional<mx::array> q_norm, k_norm;     // [head_dim], RMS norm per head before the rotation
   float norm_eps = 1e-6f;
   int heads = 0, kv_heads = 0, head_dim = 0;
   kernels::RopeSpec rope;

@@ -122,10 +122,11 @@ Result<kernels::RopeSpec> rope_from_config(const json& config, int head_dim, dou
     spec.freqs = llama3_frequencies(reader, theta, head_dim);
   } else if (type == "yarn") {
     spec.freqs = yarn_frequencies(reader, theta, head_dim, spec);
-  } else if (type != "default") {
+  } else if (type != "default" && type != "mrope") {
+    // mrope turns text, whose three axes have one position, as the default does.
     reader.fail(ErrorCode::kUnsupported,
                 fmt::format("config.json: rope type \"{}\" is not supported; supported are "
-                            "default, linear, llama3, yarn",
+                            "default, mrope, linear, llama3, yarn",
                             type));
   }
   SLUICE_TRY_STATUS(reader.status());

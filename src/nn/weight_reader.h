@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/linear/linear.h"
 #include "loader/weight_map.h"
@@ -22,8 +23,21 @@ class WeightReader {
 
   // <path>.weight [out, in] with its scales and biases if quantized, and <path>.bias [out] if bias.
   std::optional<kernels::LinearWeight> linear(const std::string& path, int out, int in, bool bias);
-  // <path>.weight [size], evaluated.
-  std::optional<mx::array> vector(const std::string& path, int size);
+  // The same matrix cut into parts by output row: part i has the rows parts[i], in that order (with
+  // their biases). For projections that a checkpoint stores interleaved.
+  std::vector<kernels::LinearWeight> linear_parts(const std::string& path,
+                                                  int out,
+                                                  int in,
+                                                  bool bias,
+                                                  const std::vector<std::vector<int32_t>>& parts);
+  // <path>.weight [size] + offset, evaluated. The sum is made in the dtype asked for: a checkpoint
+  // that stores a norm's weight less 1 keeps float32's precision where float32 is asked for.
+  std::optional<mx::array> vector(const std::string& path, int size, float offset = 0.0f);
+  // The tensor `name` of this shape, evaluated; in float32 whatever the reader's dtype if
+  // keep_float32 (for what a model computes in float32 from the stored values).
+  std::optional<mx::array> tensor(const std::string& name,
+                                  const mx::Shape& shape,
+                                  bool keep_float32 = false);
 
   bool contains(const std::string& name) const { return weights_.contains(name); }
   const Status& status() const { return status_; }
@@ -34,7 +48,15 @@ class WeightReader {
 
  private:
   mx::array cast(const mx::array& x) const;
-  Result<kernels::LinearWeight> read_linear(const std::string& path, int out, int in, bool bias);
+  Result<std::vector<kernels::LinearWeight>> read_linear(
+      const std::string& path,
+      int out,
+      int in,
+      bool bias,
+      const std::vector<std::vector<int32_t>>& parts);
+  // The first error is kept.
+  template <class T>
+  std::optional<T> keep(Result<T> result);
 
   const kernels::Context& context_;
   loader::WeightMap& weights_;

@@ -447,7 +447,8 @@ TEST_F(ServerTest, AReaderThatStopsIsCancelledAndHoldsNobodyUp) {
 
 TEST_F(ServerTest, AReaderThatNeverReadsLosesItsConnection) {
   null_options.tokens_per_second = 5000;
-  null_options.channel_capacity = 64;
+  // Much more than the socket's buffers hold: the writer must be stuck when the channel is full.
+  null_options.channel_capacity = 2000;
   options.send_buffer = 4096;
   options.write_timeout = milliseconds(300);
   start();

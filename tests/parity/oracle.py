@@ -39,9 +39,11 @@ def sluice_logits(model, prompt, steps, out, *flags):
     return logits, report
 
 
-def mlx_lm_logits(folder, prompt, steps, chunk=2048):
+def mlx_lm_logits(folder, prompt, steps, chunk=2048, dtype=None):
     """Logits [steps + 1, V] of mlx-lm with generate_step's call shapes, greedy."""
     model, _ = load_model(Path(folder), lazy=False)
+    if dtype is not None:
+        model.set_dtype(dtype)
     cache = make_prompt_cache(model)
     ids = mx.array(prompt)[None]
     done = 0
@@ -79,3 +81,18 @@ def log_softmax(x):
 def kl_per_token(p_logits, q_logits):
     p, q = log_softmax(p_logits), log_softmax(q_logits)
     return (np.exp(p) * (p - q)).sum(-1)
+
+
+def check_own_kernels(folder, prompt, tmp_path, steps=8):
+    """Own kernels against the reference in float32, over the reference's greedy text."""
+    reference, report = sluice_logits(
+        folder, prompt, steps, tmp_path / "a", "--kernels", "reference", "--dtype", "float32"
+    )
+    force = ",".join(map(str, report["greedy"]))
+    fast, report = sluice_logits(
+        folder, prompt, steps, tmp_path / "b", "--kernels", "cpu", "--force", force
+    )
+    assert report["linear_kernel_runs"] > 0
+    # float32 against float32, other orders of summation: some 1e-6 of the logits' size per layer.
+    assert np.abs(fast - reference).max() < 2e-4 * np.abs(reference).max()
+    assert kl_per_token(reference, fast).max() < 1e-6

@@ -288,14 +288,14 @@ TEST(Llama, OwnKernelsAreNearTheReference) {
   }
 }
 
-TEST(Llama, CheckModeReportsEveryOp) {
+TEST(Llama, CheckModeReportsEveryOpOfThisFamily) {
   auto loaded = load(check_mode());
   std::mt19937 rng(9);
   std::vector<Stream> streams;
   streams.push_back(make_stream(*loaded.model, random_tokens(rng, 70)));
   run_pass(*loaded.model, streams, {70});
   const auto records = loaded.context->check_records();
-  EXPECT_EQ(records.size(), static_cast<size_t>(kernels::kNumOps));
+  EXPECT_EQ(records.size(), 6u);  // linear, embedding, rms_norm, rope, swiglu, attention
   for (const auto& [op, record] : records) {
     EXPECT_GT(record.calls, 0) << kernels::op_name(op);
     EXPECT_GT(record.max_reference, 0) << kernels::op_name(op);
