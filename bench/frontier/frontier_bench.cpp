@@ -19,7 +19,7 @@ using namespace sluice;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model, kernels = "cpu", isa;
+  std::string model, kernels = "cpu", isa, activations;
   std::vector<int> prefill, decode, rows{1};
   int chunk = 512, repeat = 3, threads = 0;
 };
@@ -92,6 +92,9 @@ void run(const Options& options) {
   kernels::ContextOptions context_options;
   context_options.backend = kernels::parse_backend(options.kernels).value();
   if (!options.isa.empty()) context_options.isa = kernels::parse_isa(options.isa).value();
+  if (!options.activations.empty()) {
+    context_options.activations = kernels::ActivationPlan::parse(options.activations).value();
+  }
   context_options.threads = options.threads;
   auto context = kernels::Context::create(context_options).value();
   auto checkpoint =
@@ -123,6 +126,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_option("--kernels", options.kernels);
   app.add_option("--isa", options.isa);
+  app.add_option("--activations", options.activations, "int8, f32, int8,head=f32, ...");
   CLI11_PARSE(app, argc, argv);
   try {
     run(options);

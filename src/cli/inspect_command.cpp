@@ -61,6 +61,7 @@ Json model_json(const engine::ModelDescription& model, bool with_tensors) {
                                {"kind", module.kind},
                                {"shape", module.shape},
                                {"count", module.count},
+                               {"activations", module.activations},
                                {"bytes", module.bytes}});
   }
   if (!with_tensors) return json;
@@ -93,11 +94,18 @@ void print_model(const engine::ModelDescription& model, bool with_tensors) {
              size_text(model.cache_bytes_per_token));
   fmt::print("end tokens     {}\n", fmt::join(model.eos_token_ids, ", "));
   fmt::print("chat template  {}\n\n", model.chat_template ? "yes" : "no");
-  fmt::print("{:<48} {:<26} {:<16} {:>5} {:>10}\n", "module", "kind", "shape", "count", "size");
+  fmt::print("{:<48} {:<26} {:<12} {:<16} {:>5} {:>10}\n",
+             "module",
+             "kind",
+             "activations",
+             "shape",
+             "count",
+             "size");
   for (const auto& module : model.modules) {
-    fmt::print("{:<48} {:<26} {:<16} {:>5} {:>10}\n",
+    fmt::print("{:<48} {:<26} {:<12} {:<16} {:>5} {:>10}\n",
                module.name,
                module.kind,
+               module.activations,
                shape_text(module.shape),
                module.count,
                size_text(module.bytes));
@@ -131,6 +139,7 @@ Json machine_json(const engine::MachineDescription& machine) {
   json["threads"] = machine.threads;
   json["isas"] = machine.isas;
   json["isa"] = machine.isa;
+  json["activations"] = machine.activations;
   json["mlx_version"] = machine.mlx_version;
   json["mlx_library"] = machine.mlx_library;
   json["ops"] = Json::object();
@@ -142,12 +151,13 @@ Json machine_json(const engine::MachineDescription& machine) {
 
 void print_machine(const engine::MachineDescription& machine) {
   fmt::print("{}\n", version_line());
-  fmt::print("processor  {}\n", machine.processor);
-  fmt::print("memory     {}\n", size_text(machine.memory_bytes));
-  fmt::print("threads    {}\n", machine.threads);
-  fmt::print("isa        {} (of {})\n", machine.isa, fmt::join(machine.isas, ", "));
-  fmt::print("mlx        {}, {}\n", machine.mlx_version, machine.mlx_library);
-  fmt::print("families   {}\n", fmt::join(machine.families, ", "));
+  fmt::print("processor    {}\n", machine.processor);
+  fmt::print("memory       {}\n", size_text(machine.memory_bytes));
+  fmt::print("threads      {}\n", machine.threads);
+  fmt::print("isa          {} (of {})\n", machine.isa, fmt::join(machine.isas, ", "));
+  fmt::print("activations  {} by default\n", machine.activations);
+  fmt::print("mlx          {}, {}\n", machine.mlx_version, machine.mlx_library);
+  fmt::print("families     {}\n", fmt::join(machine.families, ", "));
   fmt::print("\n{:<12} implementations, best first\n", "op");
   for (const auto& op : machine.ops) {
     fmt::print("{:<12} {}\n", op.op, fmt::join(op.backends, ", "));

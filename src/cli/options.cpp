@@ -36,6 +36,10 @@ void ModelFlags::add_to(CLI::App& app) {
   group->add_option("--kernels", kernels, "Force a kernel backend: cpu or reference");
   group->add_option(
       "--isa", isa, "Force an instruction set variant: one of what inspect --machine lists");
+  group->add_option("--activations",
+                    activations,
+                    "What linear layers make of their input: int8 or f32, with exceptions by kind "
+                    "of module, such as int8,head=f32 (qkv, out, gate_up, down, head)");
   group->add_option("--dtype", dtype, "Activation dtype: float32, float16 or bfloat16");
   group->add_option("--threads", threads, "Threads; 0: what affinity and cgroup allow")
       ->capture_default_str();
@@ -55,6 +59,7 @@ engine::EngineOptions ModelFlags::engine_options() const {
   options.mode = mode == "reference" ? engine::Mode::kReference : engine::Mode::kFast;
   options.kernels = kernels;
   options.isa = isa;
+  options.activations = activations;
   options.dtype = dtype;
   options.threads = threads;
   options.cache_tokens = cache_tokens;

@@ -17,6 +17,7 @@ struct ModelFlags {
   std::string mode = "fast";
   std::string kernels;
   std::string isa;
+  std::string activations;
   std::string dtype;
   int threads = 0;
   int cache_tokens = 0;

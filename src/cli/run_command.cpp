@@ -57,6 +57,8 @@ Json answer_json(const TextModel& model, const Answer& answer) {
   const auto& result = answer.result;
   Json json;
   json["model"] = model.engine().info().name;
+  json["kernels"] = model.engine().info().kernels;
+  json["activations"] = model.engine().info().activations;
   json["text"] = answer.text;
   json["finish_reason"] = engine::finish_reason_name(result.finish_reason);
   if (result.stop_token) json["stop_token"] = *result.stop_token;

@@ -59,42 +59,52 @@ BothStreams streams_of(Engine& engine, std::optional<int> chunk = std::nullopt) 
   return {stream_of(engine, request_of(false, chunk)), stream_of(engine, request_of(true, chunk))};
 }
 
-TEST(ContractEngine, PrefillCutsMoveNoBit) {
-  auto engine = load_engine();
+// Of the linear layers: "int8" or "f32".
+class ContractEngine : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Engine> load(EngineOptions options = {}) {
+    options.activations = GetParam();
+    return load_engine(options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Activations, ContractEngine, testing::Values("int8", "f32"));
+
+TEST_P(ContractEngine, PrefillCutsMoveNoBit) {
+  auto engine = load();
   const auto expected = streams_of(*engine);
   EXPECT_NE(expected.greedy.tokens, expected.sampled.tokens);
   for (int chunk : {1, 7, 64, 512}) EXPECT_EQ(streams_of(*engine, chunk), expected) << chunk;
 }
 
-TEST(ContractEngine, ThreadsMoveNoBit) {
+TEST_P(ContractEngine, ThreadsMoveNoBit) {
   EngineOptions options;
   options.threads = 1;
-  const auto expected = streams_of(*load_engine(options));
+  const auto expected = streams_of(*load(options));
   for (int threads : {2, 5}) {
     options.threads = threads;
-    EXPECT_EQ(streams_of(*load_engine(options)), expected) << threads;
+    EXPECT_EQ(streams_of(*load(options)), expected) << threads;
   }
 }
 
-TEST(ContractEngine, InstructionSetVariantsMoveNoBit) {
+TEST_P(ContractEngine, InstructionSetVariantsMoveNoBit) {
   // Few tokens: the generic variant, without hardware FMA, needs most of a second for each.
   constexpr int kFew = 9;
   auto few = [](Engine& engine) { return stream_of(engine, request_of(true, std::nullopt, kFew)); };
-  const auto expected = few(*load_engine());
+  const auto expected = few(*load());
   for (const auto isa : kernels::supported_isas()) {
     EngineOptions options;
     options.isa = kernels::isa_name(isa);
-    EXPECT_EQ(few(*load_engine(options)), expected) << options.isa;
+    EXPECT_EQ(few(*load(options)), expected) << options.isa;
   }
 }
 
-TEST(ContractEngine, ACachedPrefixMovesNoBit) {
-  auto engine = load_engine();
+TEST_P(ContractEngine, ACachedPrefixMovesNoBit) {
+  auto engine = load();
   for (const bool sampled : {false, true}) {
     const auto cold = stream_of(*engine, request_of(sampled));
     for (int prefix : {1, 63, 64, 65, kPrompt - 2}) {
       // An engine for each: what is left of a longer one would be taken.
-      auto warm = load_engine();
+      auto warm = load();
       auto request = request_of(false, std::nullopt, prefix);
       request.max_tokens = 1;
       ASSERT_TRUE(warm->generate(request).ok());
@@ -108,8 +118,8 @@ TEST(ContractEngine, ACachedPrefixMovesNoBit) {
   }
 }
 
-TEST(ContractEngine, RowsThatShareThePassesMoveNoBit) {
-  auto engine = load_engine();
+TEST_P(ContractEngine, RowsThatShareThePassesMoveNoBit) {
+  auto engine = load();
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 6; ++i) {
     requests.push_back(request_of(i % 2 == 1, std::nullopt, 5 + 29 * i, i));
@@ -133,10 +143,12 @@ TEST(ContractEngine, RowsThatShareThePassesMoveNoBit) {
 
 // ---- rows that share a pass, on the model itself
 
-class ContractPacking : public testing::Test {
+class ContractPacking : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    context_ = kernels::Context::create({}).value();
+    kernels::ContextOptions for_context;
+    for_context.activations = kernels::ActivationPlan::parse(GetParam()).value();
+    context_ = kernels::Context::create(for_context).value();
     auto checkpoint = loader::open_checkpoint(test_model_path()).value();
     models::ModelOptions options;
     options.cache_tokens = 2048;
@@ -180,11 +192,13 @@ class ContractPacking : public testing::Test {
   std::unique_ptr<models::Model> model_;
 };
 
+INSTANTIATE_TEST_SUITE_P(Activations, ContractPacking, testing::Values("int8", "f32"));
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-TEST_F(ContractPacking, MixedPrefillAndDecodeRowsEqualRowsAlone) {
+TEST_P(ContractPacking, MixedPrefillAndDecodeRowsEqualRowsAlone) {
   const std::vector<int> lengths = {1, 70, 5, 130, 64};
   const std::vector<int> next = {1, 1, 33, 1, 7};  // decode rows among prefill rows
   std::vector<std::vector<float>> alone_first, alone_next;

@@ -32,6 +32,15 @@ Result<kernels::ContextOptions> context_options(const EngineOptions& options) {
   if (!options.isa.empty()) {
     SLUICE_TRY(context.isa, kernels::parse_isa(options.isa));
   }
+  if (!options.activations.empty()) {
+    if (context.backend == kernels::Backend::kReference) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "activations '{}' are for the own kernels; the reference kernels compute "
+                        "in the model's dtype",
+                        options.activations);
+    }
+    SLUICE_TRY(context.activations, kernels::ActivationPlan::parse(options.activations));
+  }
   if (context.check && context.backend == kernels::Backend::kReference) {
     return make_error(ErrorCode::kInvalidArgument,
                       "checking kernels against the reference needs own kernels: fast mode with "
@@ -101,6 +110,7 @@ Status Engine::State::open(const EngineOptions& options) {
   info.format = checkpoint.format;
   info.kernels = kernels::backend_name(context->backend());
   info.isa = context->reference() ? "" : kernels::isa_name(context->isa());
+  info.activations = context->reference() ? "" : context->activations().describe();
   info.dtype = tensor::dtype_name(traits.activation_dtype);
   info.threads = context->pool().size();
   info.vocab_size = traits.vocab_size;

@@ -35,14 +35,33 @@ std::string module_pattern(const std::string& name) {
   return pattern;
 }
 
-std::vector<ModuleSummary> summarize(const std::vector<TensorDescription>& tensors) {
+// Whether a linear layer's weight of this kind is quantized: "Q4_1", "affine 4-bit group 32".
+bool quantized(const std::string& kind) {
+  return kind.starts_with("affine ") || kind.starts_with("Q");
+}
+
+std::string activations_of(const TensorDescription& tensor, bool tied_head) {
+  const auto kind = kernels::module_kind(tensor.name, tied_head);
+  if (tensor.shape.size() != 2 || !tensor.name.ends_with(".weight")) return "";
+  if (kind == kernels::ModuleKind::kOther && tensor.name.find("embed") != std::string::npos) {
+    return "";
+  }
+  return kernels::activations_name(quantized(tensor.kind) ? kernels::ActivationPlan().of(kind)
+                                                          : kernels::Activations::kFloat32);
+}
+
+std::vector<ModuleSummary> summarize(const std::vector<TensorDescription>& tensors,
+                                     bool tied_head) {
   std::vector<ModuleSummary> modules;
   std::map<std::tuple<std::string, std::string, std::vector<int64_t>>, size_t> index;
   for (const auto& tensor : tensors) {
     const auto pattern = module_pattern(tensor.name);
     const auto [entry, is_new] =
         index.try_emplace({pattern, tensor.kind, tensor.shape}, modules.size());
-    if (is_new) modules.push_back({pattern, tensor.kind, tensor.shape, 0, 0});
+    if (is_new) {
+      modules.push_back(
+          {pattern, tensor.kind, tensor.shape, 0, 0, activations_of(tensor, tied_head)});
+    }
     auto& module = modules[entry->second];
     ++module.count;
     module.bytes += tensor.bytes;
@@ -89,7 +108,7 @@ void read_tensors(const loader::WeightMap& weights, ModelDescription& model) {
     model.weight_bytes_per_token +=
         one_row ? tensor.bytes / static_cast<uint64_t>(tensor.shape[0]) : tensor.bytes;
   }
-  model.modules = summarize(model.tensors);
+  model.modules = summarize(model.tensors, tied);
 }
 
 std::string processor_name() {
@@ -132,6 +151,7 @@ MachineDescription describe_machine() {
   machine.threads = ThreadPool::default_size();
   for (const auto isa : kernels::supported_isas()) machine.isas.push_back(kernels::isa_name(isa));
   machine.isa = kernels::isa_name(kernels::best_isa());
+  machine.activations = kernels::ActivationPlan().describe();
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) machine.memory_bytes = static_cast<uint64_t>(pages) * page;
   machine.mlx_version = mx::version();

@@ -26,6 +26,9 @@ struct ModuleSummary {
   std::vector<int64_t> shape;
   int count = 0;
   uint64_t bytes = 0;
+  // "int8" or "float32", what the own linear kernel makes of its input by the default of
+  // kernels/activation_plan.h; empty: no linear layer.
+  std::string activations;
 };
 
 struct ModelDescription {
@@ -59,6 +62,7 @@ struct MachineDescription {
   int threads = 0;                // that would be used: affinity and the cgroup's quota
   std::vector<std::string> isas;  // kernel variants that run here
   std::string isa;                // the one that would be chosen
+  std::string activations;        // of linear layers by default: "int8", "int8,head=f32", ...
   uint64_t memory_bytes = 0;
   std::string mlx_version;
   std::string mlx_library;  // path of the library that is loaded

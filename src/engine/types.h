@@ -25,6 +25,9 @@ struct EngineOptions {
   Mode mode = Mode::kFast;
   // "cpu" or "reference"; empty: what the mode stands for. kReference allows "reference" only.
   std::string kernels;
+  // Of the own linear kernels, per module kind (kernels/activation_plan.h): "int8", "f32",
+  // "int8,head=f32", ...; empty: the default. kReference has no choice, so it must be empty.
+  std::string activations;
   std::string isa;    // a name that kernels::parse_isa knows; empty: the best one here
   std::string dtype;  // "float32", "float16", "bfloat16"; empty: the backend's own choice
   int threads = 0;    // 0: what affinity and the cgroup's quota allow
@@ -64,6 +67,7 @@ struct ModelInfo {
   std::string family;  // config's model_type
   std::string format;  // "gguf" or "mlx-safetensors"
   std::string kernels, isa, dtype;
+  std::string activations;  // "int8", "int8,head=f32", ...; empty with the reference kernels
   int threads = 0;
   int vocab_size = 0;  // width of the logits
   int num_layers = 0;

@@ -126,6 +126,7 @@ Result<std::unique_ptr<Context>> Context::create(const ContextOptions& options) 
   std::unique_ptr<Context> context(new Context());
   context->backend_ = options.backend;
   context->isa_ = options.isa.value_or(best_isa());
+  context->activations_ = options.activations;
   context->check_ = options.check;
   context->pool_ = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads
                                                                     : ThreadPool::default_size());

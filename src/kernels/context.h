@@ -13,12 +13,13 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "kernels/activation_plan.h"
 #include "tensor/mx.h"
 
 namespace sluice::kernels {
 
-// kReference: composed MLX ops in mlx-lm's order, each row alone. kCpu: own kernels, float32
-// activations, same bits for a row whatever else is in the pass.
+// kReference: composed MLX ops in mlx-lm's order, each row alone. kCpu: own kernels, same bits for
+// a row whatever else is in the pass.
 enum class Backend { kReference, kCpu };
 
 // The instruction set variants of the own CPU kernels. They are written to a virtual width of 16
@@ -43,9 +44,10 @@ std::vector<Isa> supported_isas();
 
 struct ContextOptions {
   Backend backend = Backend::kCpu;
-  std::optional<Isa> isa;  // forced variant; an unsupported one is an error
-  int threads = 0;         // 0: ThreadPool::default_size()
-  bool check = false;      // run the reference beside every own kernel and record the largest error
+  std::optional<Isa> isa;      // forced variant; an unsupported one is an error
+  int threads = 0;             // 0: ThreadPool::default_size()
+  ActivationPlan activations;  // of the own linear kernel; the reference has none
+  bool check = false;  // run the reference beside every own kernel and record the largest error
 };
 
 // The largest difference that check mode saw for one op.
@@ -65,6 +67,7 @@ class Context {
   Backend backend() const { return backend_; }
   bool reference() const { return backend_ == Backend::kReference; }
   Isa isa() const { return isa_; }
+  const ActivationPlan& activations() const { return activations_; }
   bool check() const { return check_; }
   ThreadPool& pool() const { return *pool_; }
 
@@ -81,6 +84,7 @@ class Context {
 
   Backend backend_ = Backend::kCpu;
   Isa isa_ = Isa::kGeneric;
+  ActivationPlan activations_;
   bool check_ = false;
   std::unique_ptr<ThreadPool> pool_;
   mutable std::atomic<int64_t> runs_[kNumOps] = {};

@@ -20,6 +20,8 @@ Result<std::vector<kernels::LinearWeight>> WeightReader::read_linear(
     bool bias,
     const std::vector<std::vector<int32_t>>& parts) {
   SLUICE_TRY(auto matrix, weights_.take_matrix(path, out, in));
+  // An embedding may be the head too; where it is not, no activations meet it.
+  const auto activations = context_.activations().of(kernels::module_kind(path, true));
   std::optional<mx::array> bias_vector;
   if (bias) {
     SLUICE_TRY(bias_vector, weights_.take(path + ".bias", {out}));
@@ -41,7 +43,8 @@ Result<std::vector<kernels::LinearWeight>> WeightReader::read_linear(
                                            prepared(pick(affine->biases)),
                                            affine->bits,
                                            affine->group_size,
-                                           bias_part);
+                                           bias_part,
+                                           activations);
     }
     return kernels::LinearWeight::dense(
         context_, prepared(pick(std::get<mx::array>(matrix))), bias_part);

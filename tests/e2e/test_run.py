@@ -148,3 +148,30 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_said(binary, model):
     assert process.returncode == 130, errors
     assert first and rest.endswith(b"\n")
     assert time.monotonic() - start < 30
+
+
+def test_activations(sluice, model):
+    """Of linear layers: int8 and float32 give other log-probabilities, but not far apart."""
+
+    def answer(*flags):
+        prompt = ["-p", "The capital of France is", "-n", "4", "--json", "--logprobs", "0"]
+        done = sluice("run", "--model", model, *prompt, *flags)
+        assert done.returncode == 0, done.stderr
+        out = json.loads(done.stdout)
+        return out, [entry["logprob"] for entry in out["logprobs"]]
+
+    f32, f32_logprobs = answer("--activations", "f32")
+    int8, int8_logprobs = answer("--activations", "int8")
+    assert (f32["activations"], int8["activations"]) == ("f32", "int8")
+    assert f32["tokens"] == int8["tokens"]
+    assert f32_logprobs != int8_logprobs
+    assert max(abs(a - b) for a, b in zip(f32_logprobs, int8_logprobs)) < 0.2
+    assert answer("--activations", "int8,head=f32")[0]["activations"] == "int8,head=f32"
+    assert answer("--kernels", "reference")[0]["activations"] == ""
+
+
+def test_activations_that_do_not_exist(sluice, model):
+    for flags in (["--activations", "int4"], ["--activations", "int8", "--mode", "reference"]):
+        done = sluice("run", "--model", model, "-p", "x", *flags)
+        assert done.returncode == 1
+        assert "int" in done.stderr and "known are" in done.stderr or "own kernels" in done.stderr

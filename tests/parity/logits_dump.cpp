@@ -19,7 +19,7 @@ namespace {
 using namespace sluice;
 
 struct Options {
-  std::string model, prompt, out, kernels = "cpu", dtype, isa;
+  std::string model, prompt, out, kernels = "cpu", dtype, isa, activations;
   std::vector<int32_t> force;  // tokens to feed instead of the greedy ones
   int steps = 0, chunk = 2048, threads = 0;
   bool check = false;
@@ -69,6 +69,9 @@ void run(const Options& options) {
   kernels::ContextOptions context_options;
   context_options.backend = kernels::parse_backend(options.kernels).value();
   if (!options.isa.empty()) context_options.isa = kernels::parse_isa(options.isa).value();
+  if (!options.activations.empty()) {
+    context_options.activations = kernels::ActivationPlan::parse(options.activations).value();
+  }
   context_options.threads = options.threads;
   context_options.check = options.check;
   auto context = kernels::Context::create(context_options).value();
@@ -120,6 +123,7 @@ int main(int argc, char** argv) {
   app.add_option("--kernels", options.kernels);
   app.add_option("--dtype", options.dtype);
   app.add_option("--isa", options.isa);
+  app.add_option("--activations", options.activations);
   app.add_option("--threads", options.threads);
   app.add_option("--force", force, "token ids to feed instead of the greedy ones");
   app.add_flag("--check-kernels", options.check);
