@@ -23,7 +23,11 @@ constexpr std::pair<Op, const char*> kOps[] = {{Op::kLinear, "linear"},
                                                {Op::kRope, "rope"},
                                                {Op::kSwiglu, "swiglu"},
                                                {Op::kSigmoidGate, "sigmoid_gate"},
-                                               {Op::kAttention, "attention"}};
+                                               {Op::kAttention, "attention"},
+                                               {Op::kCausalConv, "causal_conv"},
+                                               {Op::kDeltaGates, "delta_gates"},
+                                               {Op::kGatedDelta, "gated_delta"},
+                                               {Op::kGatedRmsNorm, "gated_rms_norm"}};
 static_assert(std::size(kOps) == kNumOps);
 
 template <class Enum, size_t kCount>

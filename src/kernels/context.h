@@ -27,8 +27,20 @@ enum class Backend { kReference, kCpu };
 // kAvx512Vnni are kAvx2 and kAvx512 with integer dot products, for the ops that have use for them.
 enum class Isa { kGeneric, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
 
-enum class Op { kLinear, kEmbedding, kRmsNorm, kRope, kSwiglu, kSigmoidGate, kAttention };
-inline constexpr int kNumOps = 7;
+enum class Op {
+  kLinear,
+  kEmbedding,
+  kRmsNorm,
+  kRope,
+  kSwiglu,
+  kSigmoidGate,
+  kAttention,
+  kCausalConv,
+  kDeltaGates,
+  kGatedDelta,
+  kGatedRmsNorm,
+};
+inline constexpr int kNumOps = 11;
 
 const char* backend_name(Backend backend);  // "reference", "cpu"
 const char* isa_name(Isa isa);              // "generic", "avx2", "avxvnni", ...

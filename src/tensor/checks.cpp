@@ -46,7 +46,7 @@ std::string dtype_name(mx::Dtype dtype) {
 
 namespace {
 
-std::string expected_string(std::initializer_list<int> expected) {
+std::string expected_string(const mx::Shape& expected) {
   std::string text = "[";
   for (int dim : expected) {
     if (text.size() > 1) text += ", ";
@@ -60,7 +60,7 @@ std::string expected_string(std::initializer_list<int> expected) {
 void require_shape(std::string_view op,
                    std::string_view argument,
                    const mx::array& x,
-                   std::initializer_list<int> expected) {
+                   const mx::Shape& expected) {
   const auto& shape = x.shape();
   const bool matches =
       shape.size() == expected.size() &&

@@ -21,7 +21,7 @@ std::string dtype_name(mx::Dtype dtype);
 void require_shape(std::string_view op,
                    std::string_view argument,
                    const mx::array& x,
-                   std::initializer_list<int> expected);
+                   const mx::Shape& expected);
 
 // Requires x's dtype to be one of allowed.
 void require_dtype(std::string_view op,

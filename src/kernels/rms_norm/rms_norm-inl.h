@@ -8,7 +8,8 @@ namespace {
 using simd::F32x16;
 using simd::kLanes;
 
-void normalize(const float* x, const float* weight, int width, float eps, float* y) {
+// 1 / sqrt(mean(x^2) + eps).
+SLUICE_SIMD float inverse_rms(const float* x, int width, float eps) {
   const int full = width / kLanes * kLanes, left = width - full;
   // Four accumulators hide the latency of the additions.
   F32x16 sum[4] = {simd::set1(0.0f), simd::set1(0.0f), simd::set1(0.0f), simd::set1(0.0f)};
@@ -30,8 +31,16 @@ void normalize(const float* x, const float* weight, int width, float eps, float*
   }
   const float total = simd::reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
   const F32x16 mean = simd::set1(total) / simd::set1(static_cast<float>(width));
-  const F32x16 inverse = simd::set1(1.0f) / simd::sqrt(mean + simd::set1(eps));
-  for (i = 0; i < full; i += kLanes) {
+  float inverse[kLanes];
+  simd::store(inverse, simd::set1(1.0f) / simd::sqrt(mean + simd::set1(eps)));
+  return inverse[0];
+}
+
+[[maybe_unused]] void normalize(
+    const float* x, const float* weight, int width, float eps, float* y) {
+  const int full = width / kLanes * kLanes, left = width - full;
+  const F32x16 inverse = simd::set1(inverse_rms(x, width, eps));
+  for (int i = 0; i < full; i += kLanes) {
     simd::store(y + i, simd::load(x + i) * inverse * simd::load(weight + i));
   }
   if (left > 0) {

@@ -1,0 +1,9 @@
+#define SLUICE_ISA_AVX2
+#include "kernels/gated_rms_norm/gated_rms_norm-inl.h"
+
+namespace sluice::kernels {
+
+extern const GatedRmsNormKernels gated_rms_norm_kernels_avx2;
+const GatedRmsNormKernels gated_rms_norm_kernels_avx2 = {normalize_and_gate};
+
+}  // namespace sluice::kernels
