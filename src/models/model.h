@@ -59,7 +59,8 @@ struct ModelTraits {
   mx::Dtype activation_dtype = mx::float32;
   size_t weight_bytes = 0;  // resident bytes of all weights in the form the backend uses
   size_t cache_bytes_per_token = 0;
-  int cache_tokens = 0;  // positions that the cache holds, over all sequences
+  size_t cache_bytes_per_sequence = 0;  // whatever its length: gated-delta slots
+  int cache_tokens = 0;                 // positions that the cache holds, over all sequences
 };
 
 // Lives on the engine thread; every member must be called there.

@@ -48,8 +48,39 @@ std::optional<mx::array> join(const std::vector<mx::array>& parts) {
 
 }  // namespace
 
+Result<std::optional<mx::Dtype>> computing_dtype(const kernels::Context& context,
+                                                 const ModelOptions& options,
+                                                 const loader::Checkpoint& checkpoint) {
+  if (!context.reference()) {
+    if (options.dtype.value_or(mx::float32) != mx::float32) {
+      return make_error(ErrorCode::kUnsupported,
+                        "the own CPU kernels compute in float32; ask for that dtype, or for the "
+                        "reference kernels to compute in another");
+    }
+    return std::optional(mx::float32);
+  }
+  // A GGUF file mixes float16 scales with float32 norms; float32 holds both exactly.
+  if (!options.dtype && checkpoint.format == "gguf") return std::optional(mx::float32);
+  return options.dtype;
+}
+
+int cache_positions(const ModelOptions& options, int max_positions) {
+  return options.cache_tokens > 0 ? options.cache_tokens : std::min(max_positions, 8192);
+}
+
+std::vector<nn::GatedDeltaRow> PassRows::delta_layer(int i) const {
+  auto rows = delta;
+  for (size_t r = 0; r < rows.size(); ++r) rows[r].slot = &sequences[r]->slot(i);
+  return rows;
+}
+
 std::unique_ptr<cache::SequenceState> PackedModel::new_sequence() {
-  return std::make_unique<cache::SequenceState>(*pool_);
+  return std::make_unique<cache::SequenceState>(*pool_, recurrent_.context ? &recurrent_ : nullptr);
+}
+
+void PackedModel::allocate_slots(const cache::GatedDeltaLayout& layout) {
+  recurrent_ = {&context_, layout};
+  traits_.cache_bytes_per_sequence = layout.nbytes(context_);
 }
 
 void PackedModel::allocate_storage(
@@ -121,12 +152,14 @@ Status PackedModel::check(const Pass& pass) const {
 
 PassOutput PackedModel::run(const std::vector<int32_t>& tokens, std::span<const Row> rows) {
   const int first_token = rows.front().first_token;
-  std::vector<kernels::AttentionRow> attention_rows;
+  PassRows pass_rows;
   for (const auto& row : rows) {
-    attention_rows.push_back(
-        {{row.first_token - first_token, row.count, row.first_position}, row.sequence->pages()});
+    const kernels::RowSpan span{row.first_token - first_token, row.count, row.first_position};
+    pass_rows.attention.push_back({span, row.sequence->pages()});
+    pass_rows.delta.push_back({span, nullptr, row.settlement == Settlement::kSettled});
+    pass_rows.sequences.push_back(row.sequence);
   }
-  auto hidden = layers_forward(tokens, attention_rows);
+  auto hidden = layers_forward(tokens, pass_rows);
   PassOutput output;
   if (auto indices = logit_indices(rows, first_token); !indices.empty()) {
     output.logits = head_forward(take_rows(hidden, indices));
@@ -135,12 +168,18 @@ PassOutput PackedModel::run(const std::vector<int32_t>& tokens, std::span<const 
     output.hidden = take_rows(hidden, indices);
   }
   output.effects.push_back(hidden);
+  // The own kernels write in place while hidden is evaluated; the reference's writes are new
+  // arrays.
+  if (!context_.reference()) return output;
   for (const auto& storage : storage_) {
-    // The own kernels write in place while hidden is evaluated; the reference's writes are new
-    // arrays.
-    if (!context_.reference()) break;
     output.effects.push_back(storage.keys);
     output.effects.push_back(storage.values);
+  }
+  for (const auto& row : rows) {
+    for (const auto& slot : row.sequence->slots()) {
+      output.effects.push_back(slot.tail());
+      output.effects.push_back(slot.state());
+    }
   }
   return output;
 }
@@ -148,9 +187,10 @@ PassOutput PackedModel::run(const std::vector<int32_t>& tokens, std::span<const 
 Result<PassOutput> PackedModel::forward(const Pass& pass) {
   SLUICE_TRY_STATUS(check(pass));
   for (size_t i = 0; i < pass.rows.size(); ++i) {
-    auto status = pass.rows[i].sequence->begin_pass(pass.rows[i].count);
+    const auto& row = pass.rows[i];
+    auto status = row.sequence->begin_pass(row.count, row.settlement == Settlement::kSettled);
     if (status.ok()) continue;
-    for (size_t j = 0; j < i; ++j) pass.rows[j].sequence->commit(0).or_throw();
+    for (size_t j = 0; j < i; ++j) pass.rows[j].sequence->abandon_pass();
     return status.error();
   }
   if (!context_.reference() || pass.rows.size() == 1) return run(pass.tokens, pass.rows);

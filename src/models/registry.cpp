@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/llama/llama.h"
+#include "models/qwen3_5/qwen3_5.h"
 
 namespace sluice::models {
 namespace {
@@ -23,6 +24,9 @@ constexpr Family kFamilies[] = {
     {"mistral", LlamaModel::load},
     {"qwen2", LlamaModel::load},
     {"qwen3", LlamaModel::load},
+    {"qwen3_5", Qwen35Model::load},
+    {"qwen3_5_text", Qwen35Model::load},
+    {"qwen3_next", Qwen35Model::load},
 };
 
 }  // namespace

@@ -23,4 +23,15 @@ mx::array rms_norm(const Context& context, const mx::array& x, const mx::array& 
       [&] { return rms_norm_reference(x, weight, eps); });
 }
 
+NormScale::NormScale(double value, int width)
+    : value(value), weight(mx::full({width}, static_cast<float>(value), mx::float32)) {
+  weight.eval();
+}
+
+mx::array rms_norm(const Context& context, const mx::array& x, const NormScale& scale, float eps) {
+  if (!context.reference()) return rms_norm(context, x, scale.weight, eps);
+  const mx::array factor(static_cast<float>(scale.value), x.dtype());
+  return mx::multiply(factor, mx::fast::rms_norm(x, std::nullopt, eps));
+}
+
 }  // namespace sluice::kernels

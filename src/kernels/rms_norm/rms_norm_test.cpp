@@ -141,5 +141,26 @@ TEST_P(ContractRmsNorm, ThreadsAndVariantsAndStridesAreEqual) {
 
 INSTANTIATE_TEST_SUITE_P(Widths, ContractRmsNorm, ::testing::Values(1, 20, 64, 576, 1100));
 
+TEST(RmsNorm, OneScaleIsTheL2Norm) {
+  constexpr int kWidth = 64;
+  const auto values = normal_values(5 * kWidth, 1, 0.2f);
+  auto x = to_array(values, {5, kWidth});
+  const NormScale scale(std::pow(double(kWidth), -0.5), kWidth);
+  const float eps = 1e-6f / kWidth;
+  for (auto* make : {+[] { return make_context(); }, +[] { return make_reference_context(); }}) {
+    auto context = make();
+    const auto y = to_values(rms_norm(*context, x, scale, eps));
+    for (int r = 0; r < 5; ++r) {
+      double squares = 0;
+      for (int i = 0; i < kWidth; ++i)
+        squares += double(values[r * kWidth + i]) * values[r * kWidth + i];
+      for (int i = 0; i < kWidth; ++i) {
+        const double expected = values[r * kWidth + i] / std::sqrt(squares + 1e-6);
+        ASSERT_NEAR(y[r * kWidth + i], expected, 24 * kUnit * std::abs(expected));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::kernels

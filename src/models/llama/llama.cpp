@@ -53,18 +53,7 @@ Result<std::unique_ptr<Model>> LlamaModel::load(loader::Checkpoint& checkpoint,
   SLUICE_TRY(model->config_, LlamaConfig::from_json(checkpoint.config));
   const auto& c = model->config_;
 
-  auto dtype = options.dtype;
-  if (!context.reference()) {
-    if (dtype.value_or(mx::float32) != mx::float32) {
-      return make_error(ErrorCode::kUnsupported,
-                        "the own CPU kernels compute in float32; ask for that dtype, or for the "
-                        "reference kernels to compute in another");
-    }
-    dtype = mx::float32;
-  } else if (!dtype && checkpoint.format == "gguf") {
-    // A GGUF file mixes float16 scales with float32 norms; float32 holds both exactly.
-    dtype = mx::float32;
-  }
+  SLUICE_TRY(const auto dtype, computing_dtype(context, options, checkpoint));
   SLUICE_TRY_STATUS(model->read_weights(checkpoint, dtype));
 
   auto& traits = model->traits_;
@@ -73,10 +62,12 @@ Result<std::unique_ptr<Model>> LlamaModel::load(loader::Checkpoint& checkpoint,
   traits.hidden_size = c.hidden_size;
   traits.num_layers = c.num_layers;
   traits.max_positions = c.max_positions;
-  const int positions =
-      options.cache_tokens > 0 ? options.cache_tokens : std::min(c.max_positions, 8192);
-  model->allocate_storage(
-      c.num_layers, positions, c.kv_heads, c.head_dim, c.head_dim, traits.activation_dtype);
+  model->allocate_storage(c.num_layers,
+                          cache_positions(options, c.max_positions),
+                          c.kv_heads,
+                          c.head_dim,
+                          c.head_dim,
+                          traits.activation_dtype);
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -114,13 +105,12 @@ Status LlamaModel::read_weights(loader::Checkpoint& checkpoint, std::optional<mx
   return {};
 }
 
-mx::array LlamaModel::layers_forward(const std::vector<int32_t>& tokens,
-                                     const std::vector<kernels::AttentionRow>& rows) {
+mx::array LlamaModel::layers_forward(const std::vector<int32_t>& tokens, const PassRows& rows) {
   auto h = kernels::embedding(context_, tokens, embedding_);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
     auto x = kernels::rms_norm(context_, h, layer.input_norm, config_.norm_eps);
-    h = mx::add(h, layer.attention.forward(context_, x, storage_[i], rows));
+    h = mx::add(h, layer.attention.forward(context_, x, storage_[i], rows.attention));
     x = kernels::rms_norm(context_, h, layer.post_attention_norm, config_.norm_eps);
     h = mx::add(h, layer.mlp.forward(context_, x));
   }

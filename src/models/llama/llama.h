@@ -30,8 +30,7 @@ class LlamaModel final : public PackedModel {
   using PackedModel::PackedModel;
   Status read_weights(loader::Checkpoint& checkpoint, std::optional<mx::Dtype> dtype);
 
-  mx::array layers_forward(const std::vector<int32_t>& tokens,
-                           const std::vector<kernels::AttentionRow>& rows) override;
+  mx::array layers_forward(const std::vector<int32_t>& tokens, const PassRows& rows) override;
   mx::array head_forward(const mx::array& hidden) override;
 
   LlamaConfig config_;

@@ -1,19 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <random>
 
-#include "mlx/io.h"
-#include "mlx/random.h"
-#include "models/registry.h"
+#include "models/model_test_util.h"
 
 namespace sluice::models {
 namespace {
 
 using nlohmann::json;
+using namespace testing;  // NOLINT: the helpers of this folder
 
 constexpr int kVocab = 97;
 constexpr int kHidden = 64;
@@ -35,15 +32,10 @@ json tiny_config() {
           {"tie_word_embeddings", true}};
 }
 
-// A folder with a seeded random 4-bit checkpoint, removed at the end of the test.
-class TinyCheckpoint {
+// A seeded random 4-bit checkpoint of the plain family.
+class TinyCheckpoint : public RandomCheckpoint {
  public:
-  explicit TinyCheckpoint(json config = tiny_config()) {
-    static int counter = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("sluice_llama_test_" + std::to_string(::getpid()) + "_" + std::to_string(counter++));
-    std::filesystem::create_directories(path_);
-    mx::random::seed(11);
+  explicit TinyCheckpoint(json config = tiny_config()) : RandomCheckpoint("llama_test", config) {
     add_matrix("model.embed_tokens", kVocab, kHidden);
     for (int i = 0; i < kLayers; ++i) {
       const std::string layer = "model.layers." + std::to_string(i);
@@ -54,121 +46,16 @@ class TinyCheckpoint {
       add_matrix(layer + ".mlp.gate_proj", kInner, kHidden);
       add_matrix(layer + ".mlp.up_proj", kInner, kHidden);
       add_matrix(layer + ".mlp.down_proj", kHidden, kInner);
-      add_norm(layer + ".input_layernorm");
-      add_norm(layer + ".post_attention_layernorm");
+      add_norm(layer + ".input_layernorm", kHidden);
+      add_norm(layer + ".post_attention_layernorm", kHidden);
     }
-    add_norm("model.norm");
-    config["quantization"] = {{"group_size", 32}, {"bits", 4}};
-    std::ofstream(path_ / "config.json") << config.dump();
+    add_norm("model.norm", kHidden);
   }
-  ~TinyCheckpoint() { std::filesystem::remove_all(path_); }
-
-  std::unordered_map<std::string, mx::array>& weights() { return weights_; }
-
-  Result<loader::Checkpoint> open() {
-    mx::save_safetensors((path_ / "model.safetensors").string(), weights_);
-    return loader::open_checkpoint(path_, {.progress = {}, .tokenizer = false});
-  }
-
- private:
-  void add_matrix(const std::string& path, int out, int in) {
-    auto w = mx::multiply(mx::random::normal({out, in}), mx::array(1.5f / std::sqrt(float(in))));
-    auto parts = mx::quantize(w, 32, 4);
-    weights_.insert_or_assign(path + ".weight", parts[0]);
-    weights_.insert_or_assign(path + ".scales", parts[1]);
-    weights_.insert_or_assign(path + ".biases", parts[2]);
-  }
-  void add_norm(const std::string& path) {
-    weights_.insert_or_assign(
-        path + ".weight",
-        mx::add(mx::array(1.0f), mx::multiply(mx::random::normal({kHidden}), mx::array(0.1f))));
-  }
-
-  std::filesystem::path path_;
-  std::unordered_map<std::string, mx::array> weights_;
-};
-
-kernels::ContextOptions backend(kernels::Backend backend) {
-  kernels::ContextOptions options;
-  options.backend = backend;
-  return options;
-}
-
-kernels::ContextOptions check_mode() {
-  kernels::ContextOptions options;
-  options.check = true;
-  return options;
-}
-
-struct Loaded {
-  std::unique_ptr<kernels::Context> context;
-  std::unique_ptr<Model> model;
 };
 
 Loaded load(kernels::ContextOptions options = {}, int cache_tokens = 0) {
   TinyCheckpoint tiny;
-  Loaded loaded;
-  loaded.context = kernels::Context::create(options).value();
-  auto checkpoint = tiny.open().value();
-  loaded.model =
-      load_model(checkpoint, *loaded.context, {.dtype = {}, .cache_tokens = cache_tokens}).value();
-  return loaded;
-}
-
-// One sequence's way through a test: its tokens, and the logits of each of them.
-struct Stream {
-  std::unique_ptr<cache::SequenceState> state;
-  std::vector<int32_t> tokens;
-  std::vector<std::vector<float>> logits;
-};
-
-Stream make_stream(Model& model, std::vector<int32_t> tokens) {
-  return {model.new_sequence(), std::move(tokens), {}};
-}
-
-// Runs the next counts[i] tokens of every stream with a count in one pass, keeps all, and appends
-// their logits.
-void run_pass(Model& model, std::vector<Stream>& streams, const std::vector<int>& counts) {
-  Pass pass;
-  std::vector<Stream*> owners;
-  for (size_t i = 0; i < streams.size(); ++i) {
-    if (counts[i] == 0) continue;
-    auto& stream = streams[i];
-    pass.rows.push_back({.sequence = stream.state.get(),
-                         .first_token = static_cast<int>(pass.tokens.size()),
-                         .count = counts[i],
-                         .first_position = stream.state->length(),
-                         .logits = LogitsWanted::kAll});
-    auto begin = stream.tokens.begin() + stream.state->length();
-    pass.tokens.insert(pass.tokens.end(), begin, begin + counts[i]);
-    owners.push_back(&stream);
-  }
-  if (pass.rows.empty()) return;
-  auto output = model.forward(pass).value();
-  evaluate(output);
-  const float* data = output.logits->data<float>();
-  std::vector<int> keep;
-  for (size_t r = 0; r < pass.rows.size(); ++r) {
-    keep.push_back(pass.rows[r].count);
-    for (int i = 0; i < pass.rows[r].count; ++i, data += kVocab) {
-      owners[r]->logits.emplace_back(data, data + kVocab);
-    }
-  }
-  model.commit(pass.rows, keep).or_throw();
-}
-
-std::vector<int32_t> random_tokens(std::mt19937& rng, int count) {
-  std::uniform_int_distribution<int32_t> token(0, kVocab - 1);
-  std::vector<int32_t> tokens(count);
-  std::generate(tokens.begin(), tokens.end(), [&] { return token(rng); });
-  return tokens;
-}
-
-std::vector<std::vector<float>> one_by_one(Model& model, const std::vector<int32_t>& tokens) {
-  std::vector<Stream> alone;
-  alone.push_back(make_stream(model, tokens));
-  for (size_t i = 0; i < tokens.size(); ++i) run_pass(model, alone, {1});
-  return alone[0].logits;
+  return testing::load(tiny, options, cache_tokens);
 }
 
 // Random rows in random groupings and chunkings must give each row the bits it has alone, one
@@ -178,7 +65,7 @@ void check_grouping(Model& model, unsigned seed) {
   const int lengths[] = {1, 2, 63, 64, 65, 130};
   std::vector<Stream> streams;
   for (int i = 0; i < 4; ++i) {
-    streams.push_back(make_stream(model, random_tokens(rng, lengths[rng() % 6])));
+    streams.push_back(make_stream(model, random_tokens(rng, lengths[rng() % 6], kVocab)));
   }
   for (bool busy = true; busy;) {
     busy = false;
@@ -204,7 +91,7 @@ TEST(ContractLlama, GroupingAndChunkingMoveNoBit) {
 
 TEST(ContractLlama, ThreadsAndInstructionSetsMoveNoBit) {
   std::mt19937 rng(5);
-  const auto tokens = random_tokens(rng, 100);
+  const auto tokens = random_tokens(rng, 100, kVocab);
   std::vector<std::vector<float>> first;
   for (auto isa : kernels::supported_isas()) {
     for (int threads : {1, 2, 5}) {
@@ -225,7 +112,7 @@ TEST(ContractLlama, ThreadsAndInstructionSetsMoveNoBit) {
 TEST(ContractLlama, RejectedDraftsLeaveNoTrace) {
   auto loaded = load();
   std::mt19937 rng(6);
-  const auto tokens = random_tokens(rng, 80);
+  const auto tokens = random_tokens(rng, 80, kVocab);
   auto drafted = loaded.model->new_sequence();
   auto plain = one_by_one(*loaded.model, tokens);
   for (size_t done = 0; done < tokens.size();) {
@@ -256,7 +143,7 @@ TEST(Llama, ReferenceKeepsNeighboursApart) {
   std::mt19937 rng(7);
   std::vector<Stream> together, alone;
   for (int i = 0; i < 3; ++i) {
-    auto tokens = random_tokens(rng, 40);
+    auto tokens = random_tokens(rng, 40, kVocab);
     together.push_back(make_stream(*loaded.model, tokens));
     alone.push_back(make_stream(*loaded.model, tokens));
   }
@@ -277,7 +164,7 @@ TEST(Llama, ReferenceKeepsNeighboursApart) {
 TEST(Llama, OwnKernelsAreNearTheReference) {
   auto own = load(), reference = load(backend(kernels::Backend::kReference));
   std::mt19937 rng(8);
-  const auto tokens = random_tokens(rng, 90);
+  const auto tokens = random_tokens(rng, 90, kVocab);
   std::vector<Stream> a, b;
   a.push_back(make_stream(*own.model, tokens));
   b.push_back(make_stream(*reference.model, tokens));
@@ -292,7 +179,7 @@ TEST(Llama, CheckModeReportsEveryOpOfThisFamily) {
   auto loaded = load(check_mode());
   std::mt19937 rng(9);
   std::vector<Stream> streams;
-  streams.push_back(make_stream(*loaded.model, random_tokens(rng, 70)));
+  streams.push_back(make_stream(*loaded.model, random_tokens(rng, 70, kVocab)));
   run_pass(*loaded.model, streams, {70});
   const auto records = loaded.context->check_records();
   EXPECT_EQ(records.size(), 6u);  // linear, embedding, rms_norm, rope, swiglu, attention
