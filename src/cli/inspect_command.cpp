@@ -42,7 +42,9 @@ Json model_json(const engine::ModelDescription& model, bool with_tensors) {
   json["format"] = model.format;
   json["family"] = model.family;
   json["supported"] = model.supported;
+  if (!model.problem.empty()) json["problem"] = model.problem;
   json["num_layers"] = model.num_layers;
+  json["attention_layers"] = model.attention_layers;
   json["hidden_size"] = model.hidden_size;
   json["heads"] = model.heads;
   json["kv_heads"] = model.kv_heads;
@@ -53,6 +55,7 @@ Json model_json(const engine::ModelDescription& model, bool with_tensors) {
   json["file_bytes"] = model.file_bytes;
   json["weight_bytes_per_token"] = model.weight_bytes_per_token;
   json["cache_bytes_per_token"] = model.cache_bytes_per_token;
+  json["cache_bytes_per_sequence"] = model.cache_bytes_per_sequence;
   json["eos_token_ids"] = model.eos_token_ids;
   json["chat_template"] = model.chat_template;
   json["modules"] = Json::array();
@@ -80,7 +83,11 @@ void print_model(const engine::ModelDescription& model, bool with_tensors) {
   fmt::print("family         {}{}\n",
              model.family,
              model.supported ? "" : " (not supported by this build)");
-  fmt::print("layers         {}, hidden size {}\n", model.num_layers, model.hidden_size);
+  if (!model.problem.empty()) fmt::print("problem        {}\n", model.problem);
+  fmt::print("layers         {}, {} of them attention, hidden size {}\n",
+             model.num_layers,
+             model.attention_layers,
+             model.hidden_size);
   fmt::print("attention      {} heads, {} for keys and values, of {}\n",
              model.heads,
              model.kv_heads,
@@ -92,6 +99,10 @@ void print_model(const engine::ModelDescription& model, bool with_tensors) {
   fmt::print("a token reads  {} of weights, and {} of cache for each token before it (float32)\n",
              size_text(model.weight_bytes_per_token),
              size_text(model.cache_bytes_per_token));
+  if (model.cache_bytes_per_sequence > 0) {
+    fmt::print("a sequence has {} of recurrent state, whatever its length\n",
+               size_text(model.cache_bytes_per_sequence));
+  }
   fmt::print("end tokens     {}\n", fmt::join(model.eos_token_ids, ", "));
   fmt::print("chat template  {}\n\n", model.chat_template ? "yes" : "no");
   fmt::print("{:<48} {:<26} {:<12} {:<16} {:>5} {:>10}\n",

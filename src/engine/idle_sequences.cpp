@@ -10,6 +10,7 @@ void IdleSequences::add(std::unique_ptr<cache::SequenceState> state,
   const auto held = tokens.first(state->length());
   if (held.empty()) return;
   idle_.push_back({std::move(state), {held.begin(), held.end()}});
+  while (slot_bytes() > max_slot_bytes_) evict_oldest();
 }
 
 std::unique_ptr<cache::SequenceState> IdleSequences::take_prefix_of(
@@ -31,6 +32,12 @@ bool IdleSequences::evict_oldest() {
   if (idle_.empty()) return false;
   idle_.pop_front();
   return true;
+}
+
+size_t IdleSequences::slot_bytes() const {
+  size_t bytes = 0;
+  for (const auto& idle : idle_) bytes += idle.state->slot_bytes();
+  return bytes;
 }
 
 int IdleSequences::pages() const {

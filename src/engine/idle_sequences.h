@@ -14,6 +14,9 @@ namespace sluice::engine {
 
 class IdleSequences {
  public:
+  // max_slot_bytes: what the idle sequences may hold beside pages; the oldest go first.
+  explicit IdleSequences(size_t max_slot_bytes) : max_slot_bytes_(max_slot_bytes) {}
+
   // tokens: what the state's positions hold, at least state->length() of them.
   void add(std::unique_ptr<cache::SequenceState> state, std::span<const int32_t> tokens);
 
@@ -24,12 +27,14 @@ class IdleSequences {
   bool evict_oldest();
   void clear() { idle_.clear(); }
   int pages() const;
+  size_t slot_bytes() const;
 
  private:
   struct Idle {
     std::unique_ptr<cache::SequenceState> state;
     std::vector<int32_t> tokens;
   };
+  const size_t max_slot_bytes_;
   std::list<Idle> idle_;  // the one that ended last at the end
 };
 

@@ -69,27 +69,27 @@ std::vector<ModuleSummary> summarize(const std::vector<TensorDescription>& tenso
   return modules;
 }
 
-// A whole number of the config, 0 if it is not there.
-int config_number(const nlohmann::json& config, const char* key) {
-  const auto found = config.find(key);
-  return found != config.end() && found->is_number_integer() ? found->get<int>() : 0;
-}
-
+// Families that this build does not run keep their numbers at 0.
 void read_config(const nlohmann::json& config, ModelDescription& model) {
   model.family = config.at("model_type").get<std::string>();
   const auto families = models::supported_model_types();
   model.supported = std::find(families.begin(), families.end(), model.family) != families.end();
-  model.num_layers = config_number(config, "num_hidden_layers");
-  model.hidden_size = config_number(config, "hidden_size");
-  model.heads = config_number(config, "num_attention_heads");
-  model.kv_heads = config_number(config, "num_key_value_heads");
-  if (model.kv_heads == 0) model.kv_heads = model.heads;
-  model.head_dim = config_number(config, "head_dim");
-  if (model.head_dim == 0 && model.heads > 0) model.head_dim = model.hidden_size / model.heads;
-  model.vocab_size = config_number(config, "vocab_size");
-  model.context_tokens = config_number(config, "max_position_embeddings");
+  const auto facts = models::config_facts(config);
+  if (!facts.ok()) {
+    model.problem = facts.error().message;
+    return;
+  }
+  model.num_layers = facts->num_layers;
+  model.attention_layers = facts->attention_layers;
+  model.hidden_size = facts->hidden_size;
+  model.heads = facts->heads;
+  model.kv_heads = facts->kv_heads;
+  model.head_dim = facts->head_dim;
+  model.vocab_size = facts->vocab_size;
+  model.context_tokens = facts->max_positions;
   model.cache_bytes_per_token =
-      uint64_t{2} * sizeof(float) * model.num_layers * model.kv_heads * model.head_dim;
+      uint64_t{2} * sizeof(float) * facts->attention_layers * facts->kv_heads * facts->head_dim;
+  model.cache_bytes_per_sequence = facts->slot_bytes_per_sequence;
 }
 
 uint64_t elements(const std::vector<int64_t>& shape) {
@@ -99,10 +99,16 @@ uint64_t elements(const std::vector<int64_t>& shape) {
 }
 
 void read_tensors(const loader::WeightMap& weights, ModelDescription& model) {
-  const bool tied = !weights.contains("lm_head.weight");
+  const bool tied =
+      !weights.contains("lm_head.weight") && !weights.contains("language_model.lm_head.weight");
   for (const auto& tensor : weights.list()) {
     model.tensors.push_back({tensor.name, tensor.kind, tensor.shape, tensor.bytes});
     model.parameters += elements(tensor.shape);
+    // Not read by a plain step: the head for drafts, the vision tower.
+    if (tensor.name.find("mtp.") != std::string::npos ||
+        tensor.name.find("visual.") != std::string::npos) {
+      continue;
+    }
     const bool embedding = tensor.name.find("embed_tokens.") != std::string::npos;
     const bool one_row = embedding && !tied && !tensor.shape.empty() && tensor.shape[0] > 0;
     model.weight_bytes_per_token +=

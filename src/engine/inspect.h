@@ -34,14 +34,17 @@ struct ModuleSummary {
 struct ModelDescription {
   std::string path, format, family;
   bool supported = false;  // whether a family of this build runs it
-  int num_layers = 0, hidden_size = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab_size = 0;
+  std::string problem;     // why its config cannot be run; the numbers below are then 0
+  int num_layers = 0, attention_layers = 0, hidden_size = 0, heads = 0, kv_heads = 0, head_dim = 0,
+      vocab_size = 0;
   int context_tokens = 0;
   uint64_t parameters = 0;
   uint64_t file_bytes = 0;
   // Weight bytes that one decoded token reads: all of them, but of an embedding that is not the
   // head too only one row.
   uint64_t weight_bytes_per_token = 0;
-  uint64_t cache_bytes_per_token = 0;  // keys and values in float32
+  uint64_t cache_bytes_per_token = 0;     // keys and values in float32
+  uint64_t cache_bytes_per_sequence = 0;  // whatever its length: gated-delta slots
   std::vector<int32_t> eos_token_ids;
   bool chat_template = false;
   std::vector<ModuleSummary> modules;

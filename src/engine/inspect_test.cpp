@@ -16,6 +16,8 @@ TEST(DescribeModel, SumsUpTheDefaultModel) {
   EXPECT_EQ(model->family, "llama");
   EXPECT_TRUE(model->supported);
   EXPECT_EQ(model->num_layers, 30);
+  EXPECT_EQ(model->attention_layers, 30);
+  EXPECT_EQ(model->cache_bytes_per_sequence, 0u);
   EXPECT_EQ(model->heads, 9);
   EXPECT_EQ(model->kv_heads, 3);
   EXPECT_EQ(model->head_dim, 64);

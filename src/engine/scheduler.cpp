@@ -37,7 +37,8 @@ Scheduler::Scheduler(models::Model& model,
       options_(options),
       on_end_(std::move(on_end)),
       empty_(model.new_sequence()),
-      total_pages_(empty_->missing_pages(model.traits().cache_tokens)) {}
+      total_pages_(empty_->missing_pages(model.traits().cache_tokens)),
+      idle_(options.idle_slot_bytes) {}
 
 bool Scheduler::step() {
   end_cancelled();

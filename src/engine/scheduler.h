@@ -26,6 +26,8 @@ struct SchedulerOptions {
   Mode mode = Mode::kFast;
   int max_rows = 1;           // rows that share a pass, >= 1
   bool keep_prefixes = true;  // ended sequences stay idle in the cache
+  // Recurrent state that idle sequences may hold beside their pages.
+  size_t idle_slot_bytes = size_t{512} << 20;
 };
 
 class Scheduler {

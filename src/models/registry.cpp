@@ -12,22 +12,39 @@ using LoadFunction = Result<std::unique_ptr<Model>> (*)(loader::Checkpoint&,
                                                         const kernels::Context&,
                                                         const ModelOptions&);
 
+using FactsFunction = Result<ConfigFacts> (*)(const nlohmann::json& config);
+
 struct Family {
   const char* model_type;
   LoadFunction load;
+  FactsFunction facts;
 };
 
 // One line for each model_type, sorted. A static table, not self-registering objects: a static
 // library may drop those.
 constexpr Family kFamilies[] = {
-    {"llama", LlamaModel::load},
-    {"mistral", LlamaModel::load},
-    {"qwen2", LlamaModel::load},
-    {"qwen3", LlamaModel::load},
-    {"qwen3_5", Qwen35Model::load},
-    {"qwen3_5_text", Qwen35Model::load},
-    {"qwen3_next", Qwen35Model::load},
+    {"llama", LlamaModel::load, LlamaModel::facts},
+    {"mistral", LlamaModel::load, LlamaModel::facts},
+    {"qwen2", LlamaModel::load, LlamaModel::facts},
+    {"qwen3", LlamaModel::load, LlamaModel::facts},
+    {"qwen3_5", Qwen35Model::load, Qwen35Model::facts},
+    {"qwen3_5_text", Qwen35Model::load, Qwen35Model::facts},
+    {"qwen3_next", Qwen35Model::load, Qwen35Model::facts},
 };
+
+Result<const Family*> find_family(const nlohmann::json& config) {
+  if (!config.contains("model_type") || !config.at("model_type").is_string()) {
+    return make_error(ErrorCode::kCorruptFile, "config.json lacks the string \"model_type\"");
+  }
+  const auto type = config.at("model_type").get<std::string>();
+  for (const auto& family : kFamilies) {
+    if (type == family.model_type) return &family;
+  }
+  return make_error(ErrorCode::kUnsupported,
+                    "model type \"{}\" is not supported; supported are {}",
+                    type,
+                    fmt::join(supported_model_types(), ", "));
+}
 
 }  // namespace
 
@@ -40,18 +57,13 @@ std::vector<std::string> supported_model_types() {
 Result<std::unique_ptr<Model>> load_model(loader::Checkpoint& checkpoint,
                                           const kernels::Context& context,
                                           const ModelOptions& options) {
-  const auto& config = checkpoint.config;
-  if (!config.contains("model_type") || !config.at("model_type").is_string()) {
-    return make_error(ErrorCode::kCorruptFile, "config.json lacks the string \"model_type\"");
-  }
-  const auto type = config.at("model_type").get<std::string>();
-  for (const auto& family : kFamilies) {
-    if (type == family.model_type) return family.load(checkpoint, context, options);
-  }
-  return make_error(ErrorCode::kUnsupported,
-                    "model type \"{}\" is not supported; supported are {}",
-                    type,
-                    fmt::join(supported_model_types(), ", "));
+  SLUICE_TRY(const auto* family, find_family(checkpoint.config));
+  return family->load(checkpoint, context, options);
+}
+
+Result<ConfigFacts> config_facts(const nlohmann::json& config) {
+  SLUICE_TRY(const auto* family, find_family(config));
+  return family->facts(config);
 }
 
 }  // namespace sluice::models

@@ -71,6 +71,19 @@ Result<std::unique_ptr<Model>> LlamaModel::load(loader::Checkpoint& checkpoint,
   return std::unique_ptr<Model>(std::move(model));
 }
 
+Result<ConfigFacts> LlamaModel::facts(const nlohmann::json& config) {
+  SLUICE_TRY(const auto c, LlamaConfig::from_json(config));
+  ConfigFacts facts;
+  facts.num_layers = facts.attention_layers = c.num_layers;
+  facts.hidden_size = c.hidden_size;
+  facts.heads = c.heads;
+  facts.kv_heads = c.kv_heads;
+  facts.head_dim = c.head_dim;
+  facts.vocab_size = c.vocab_size;
+  facts.max_positions = c.max_positions;
+  return facts;
+}
+
 Status LlamaModel::read_weights(loader::Checkpoint& checkpoint, std::optional<mx::Dtype> dtype) {
   const auto& c = config_;
   auto& weights = checkpoint.weights;

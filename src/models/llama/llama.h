@@ -19,6 +19,7 @@ class LlamaModel final : public PackedModel {
   static Result<std::unique_ptr<Model>> load(loader::Checkpoint& checkpoint,
                                              const kernels::Context& context,
                                              const ModelOptions& options);
+  static Result<ConfigFacts> facts(const nlohmann::json& config);
 
  private:
   struct Layer {

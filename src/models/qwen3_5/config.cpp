@@ -130,6 +130,10 @@ Result<kernels::RopeSpec> read_rope(const json& text, ConfigReader& reader, int 
 
 }  // namespace
 
+int Qwen35Config::delta_layers() const {
+  return static_cast<int>(std::count(linear_layer.begin(), linear_layer.end(), true));
+}
+
 Result<Qwen35Config> Qwen35Config::from_json(const json& config) {
   ConfigReader top(config, "config.json");
   Qwen35Config c;

@@ -48,6 +48,7 @@ struct Qwen35Config {
   int mtp_layers = 0;  // layers of the multi-token prediction head, if the checkpoint has one
 
   bool packed_projections() const { return model_type == "qwen3_next"; }
+  int delta_layers() const;  // how many layers are gated delta
   int key_size() const { return key_heads * key_dim; }
   int value_size() const { return value_heads * value_dim; }
   int conv_size() const { return 2 * key_size() + value_size(); }

@@ -12,6 +12,14 @@ namespace {
 // temporaries exist at once; shorter ones (decode, verify) have no extra synchronisation.
 constexpr int kLayerwiseTokens = 64;
 
+cache::GatedDeltaLayout slot_layout(const Qwen35Config& c, mx::Dtype dtype) {
+  return {c.delta_layers(),
+          {c.key_heads, c.value_heads, c.key_dim, c.value_dim},
+          c.conv_kernel,
+          c.conv_size(),
+          dtype};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Qwen35Model::load(loader::Checkpoint& checkpoint,
@@ -35,20 +43,30 @@ Result<std::unique_ptr<Model>> Qwen35Model::load(loader::Checkpoint& checkpoint,
   traits.hidden_size = c.hidden_size;
   traits.num_layers = c.num_layers;
   traits.max_positions = c.max_positions;
-  const int delta_layers =
-      static_cast<int>(std::count(c.linear_layer.begin(), c.linear_layer.end(), true));
-  model->allocate_storage(c.num_layers - delta_layers,
+  model->allocate_storage(c.num_layers - c.delta_layers(),
                           cache_positions(options, c.max_positions),
                           c.kv_heads,
                           c.head_dim,
                           c.head_dim,
                           traits.activation_dtype);
-  model->allocate_slots({delta_layers,
-                         {c.key_heads, c.value_heads, c.key_dim, c.value_dim},
-                         c.conv_kernel,
-                         c.conv_size(),
-                         traits.activation_dtype});
+  model->allocate_slots(slot_layout(c, traits.activation_dtype));
   return std::unique_ptr<Model>(std::move(model));
+}
+
+Result<ConfigFacts> Qwen35Model::facts(const nlohmann::json& config) {
+  SLUICE_TRY(const auto c, Qwen35Config::from_json(config));
+  SLUICE_TRY(const auto context, kernels::Context::create({}));
+  ConfigFacts facts;
+  facts.num_layers = c.num_layers;
+  facts.attention_layers = c.num_layers - c.delta_layers();
+  facts.hidden_size = c.hidden_size;
+  facts.heads = c.heads;
+  facts.kv_heads = c.kv_heads;
+  facts.head_dim = c.head_dim;
+  facts.vocab_size = c.vocab_size;
+  facts.max_positions = c.max_positions;
+  facts.slot_bytes_per_sequence = slot_layout(c, mx::float32).nbytes(*context);
+  return facts;
 }
 
 Status Qwen35Model::read_weights(loader::Checkpoint& checkpoint, std::optional<mx::Dtype> dtype) {

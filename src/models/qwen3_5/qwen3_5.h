@@ -38,6 +38,7 @@ class Qwen35Model final : public PackedModel {
   static Result<std::unique_ptr<Model>> load(loader::Checkpoint& checkpoint,
                                              const kernels::Context& context,
                                              const ModelOptions& options);
+  static Result<ConfigFacts> facts(const nlohmann::json& config);
 
   const Qwen35Config& config() const { return config_; }
   // One layer alone: x [N, H] -> [N, H]. Writes storage and slots as a pass does.
